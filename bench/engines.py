@@ -38,8 +38,9 @@ from headgate.model.plan import (
     SearchPlan,
     SearchReach,
     WindowPlan,
+    parse_terms,
 )
-from headgate.model.query import Metric, parse_terms
+from headgate.model.query import Metric
 from headgate.model.rows import Batch
 from headgate.store.engines.opening import open_engine
 from headgate.store.engines.store import Store

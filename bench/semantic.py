@@ -22,8 +22,8 @@ import numpy as np
 
 from headgate.home import open_home
 from headgate.model.ids import ConnectorKey, FieldName, StreamName
-from headgate.model.plan import Reach, SearchPlan, SearchReach
-from headgate.model.query import SearchMode, parse_terms
+from headgate.model.plan import Reach, SearchPlan, SearchReach, parse_terms
+from headgate.model.query import SearchMode
 from headgate.model.rows import Batch
 from headgate.store.changes.vector_making import model_key
 from headgate.store.engines.sqlite import SqliteStore

@@ -49,8 +49,9 @@ from headgate.model.plan import (
     SearchReach,
     TimeGroups,
     WindowPlan,
+    parse_terms,
 )
-from headgate.model.query import Granularity, Metric, parse_terms
+from headgate.model.query import Granularity, Metric
 from headgate.model.rows import Aggregate, Page, SearchPage
 from headgate.store.engines.sqlite import SqliteStore
 from headgate.store.sqlite import FILE

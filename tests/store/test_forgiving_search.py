@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from headgate.errors import InvalidRequest
 from headgate.model.ids import FieldName
-from headgate.model.plan import SearchPlan, SearchReach
-from headgate.model.query import SearchSort, parse_terms
+from headgate.model.plan import SearchPlan, SearchReach, parse_terms
+from headgate.model.query import SearchSort
 from headgate.model.rows import SearchPage
 from headgate.store.changes.word_index import WordMerging
 from headgate.store.search import lexical as search_module

@@ -23,6 +23,7 @@ from headgate.errors import (
 )
 from headgate.model.ids import ConnectionId, FieldName, StreamName
 from headgate.model.plan import (
+    MAX_QUERY_CHARS,
     AggregatePlan,
     BlobPlan,
     ChangesPlan,
@@ -36,6 +37,7 @@ from headgate.model.plan import (
     SearchReach,
     TimeGroups,
     WindowPlan,
+    parse_terms,
 )
 from headgate.model.query import (
     DEFAULT_CONTEXT_CHARS,
@@ -43,7 +45,6 @@ from headgate.model.query import (
     MAX_CONTEXT_CHARS,
     MAX_GROUPS,
     MAX_PAGE,
-    MAX_QUERY_CHARS,
     MAX_WINDOW_CHARS,
     AggregateQuery,
     BlobQuery,
@@ -55,7 +56,6 @@ from headgate.model.query import (
     SchemaQuery,
     SearchQuery,
     WindowQuery,
-    parse_terms,
 )
 from headgate.model.warning import ReadWarning, limit_clamped
 from headgate.policy import clauses, cursors

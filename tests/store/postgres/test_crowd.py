@@ -21,8 +21,9 @@ from headgate.model.plan import (
     RecordPlan,
     SearchPlan,
     SearchReach,
+    parse_terms,
 )
-from headgate.model.query import Metric, parse_terms
+from headgate.model.query import Metric
 from headgate.model.record import Record, Tombstone
 from headgate.model.rows import Batch
 from headgate.store.engines.postgres import PostgresStore

@@ -10,8 +10,7 @@ import pytest
 from headgate.errors import StorageReadOnly, StorageUnusable
 from headgate.home import open_home
 from headgate.model.ids import FieldName
-from headgate.model.plan import SearchPlan, SearchReach
-from headgate.model.query import parse_terms
+from headgate.model.plan import SearchPlan, SearchReach, parse_terms
 from headgate.model.rows import Batch, SearchPage
 from headgate.store.changes import word_index, writer
 from headgate.store.engines import read_only as readonly
