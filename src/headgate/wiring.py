@@ -253,7 +253,7 @@ def live_sources(home: Path, environment: Mapping[str, str]) -> dict[str, LiveSo
     from headgate.sources import registry  # noqa: PLC0415
     from headgate.sources.calendar.account import CalendarAccount  # noqa: PLC0415
     from headgate.sources.mail.imap import ImapSource  # noqa: PLC0415
-    from headgate.sources.remote.source import RemoteSource  # noqa: PLC0415
+    from headgate.sources.remote import RemoteSource  # noqa: PLC0415
     from headgate.sources.secrets import Secrets  # noqa: PLC0415
 
     secrets, notes = Secrets(environment), home / READING_NOTES

@@ -17,7 +17,7 @@ from headgate.console.pages import Frame, OwnerRequest, page, part
 from headgate.console.services import ConsoleServices
 from headgate.model.ids import ClientId, client_id, stream_name
 from headgate.model.instants import DAY_US
-from headgate.sources.texts import safe_cell
+from headgate.sources.formats.texts import safe_cell
 from headgate.web.replies import NO_CONTENT, NO_STORE, HttpReply
 
 _PAGE = 200

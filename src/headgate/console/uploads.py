@@ -17,7 +17,7 @@ from headgate.console.pages import Frame, OwnerRequest, fetch_site, page, part, 
 from headgate.console.services import ConsoleServices
 from headgate.errors import HeadgateError, InvalidRequest, ResourceLimit
 from headgate.model.ids import is_plain
-from headgate.sources.identity import MADE_KEY
+from headgate.sources.formats.values import MADE_KEY
 from headgate.sources.uploads import Uploads
 from headgate.web.replies import HttpReply
 

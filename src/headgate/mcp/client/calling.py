@@ -17,7 +17,7 @@ from headgate.mcp.client.pins import PinStore
 from headgate.operations.access import AccessControl
 from headgate.operations.registration import HandlerRegistration, expose
 from headgate.operations.registry import Registry
-from headgate.sources.remote.mapping import OperationAddress, RemoteOperation
+from headgate.sources.remote import OperationAddress, RemoteOperation
 
 _NAMESPACE = "remote"
 _CALL_SECONDS = 120.0
