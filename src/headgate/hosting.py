@@ -164,7 +164,7 @@ def build_console(
             meaning=what_leaves(settings.semantic_model),
             logs_queries=settings.log_queries,
         ),
-        intake=Intake(program.store, clock=program.clock),
+        intake=Intake(program.store, program.clock),
         uploads=Uploads(program.home.path, program.store, clock=program.clock, supervisor=program.supervisor),
         supervisor=program.supervisor,
         gateway=gateway,

@@ -118,7 +118,7 @@ async def erase(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
         return see_other(f"{CONFIRM}?next={quote(asked.here, safe='')}")
     if form.get("typed").strip() != card.name:
         return _erase_page(asked, card, f"Type {card.name} to erase it.")
-    await console.intake.disconnect(ConnectionId(card.id))
+    await console.intake.store.delete_connection(ConnectionId(card.id))
     return see_other(f"{_PATH}?done=erased")
 
 
