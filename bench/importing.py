@@ -29,7 +29,7 @@ from headgate.sources.inputs.tree import InputTree
 from headgate.sources.parts import parts
 from headgate.sources.planning import plan_imports
 from headgate.sources.registry import chosen_sources
-from headgate.store.sqlite.engine import SqliteStore
+from headgate.store.engines.sqlite import SqliteStore
 
 MIB = 1024 * 1024
 MOST_TIMES = 2.5

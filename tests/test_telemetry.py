@@ -82,14 +82,6 @@ def test_a_quieter_level_is_kept(out: io.StringIO):
     assert [line["event"] for line in lines(out)] == ["large"]
 
 
-def test_bound_ids_are_on_every_line_of_a_request(out: io.StringIO):
-    configure_logs("info", "json", out)
-    with structlog.contextvars.bound_contextvars(request_id="req_7"):
-        get_logger().info("one")
-    get_logger().info("two")
-    assert [line.get("request_id") for line in lines(out)] == ["req_7", None]
-
-
 def test_libraries_log_warnings_only_and_each_as_one_short_line(caplog: pytest.LogCaptureFixture):
     caplog.set_level(logging.DEBUG)
     library = logging.getLogger("httpcore2.http11")

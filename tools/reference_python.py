@@ -23,7 +23,7 @@ _GROUPS = {
         "headgate.operations.calling",
         "headgate.operations.content",
     ),
-    "Access": ("headgate.operations.access", "headgate.operations.secrets"),
+    "Access": ("headgate.operations.spec", "headgate.operations.secrets"),
     "Envelopes": ("headgate.operations.envelope",),
     "Errors": ("headgate.errors",),
 }

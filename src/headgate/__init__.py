@@ -33,10 +33,6 @@ if TYPE_CHECKING:
         gateway_app as gateway_app,
         to_mcp as to_mcp,
     )
-    from headgate.operations.access import (
-        AccessControl as AccessControl,
-        Identity as Identity,
-    )
     from headgate.operations.calling import (
         input_schema_of as input_schema_of,
         output_schema_of as output_schema_of,
@@ -73,7 +69,9 @@ if TYPE_CHECKING:
         Secret as Secret,
     )
     from headgate.operations.spec import (
+        AccessControl as AccessControl,
         ErrorDefinition as ErrorDefinition,
+        Identity as Identity,
         OperationSpec as OperationSpec,
         OperationType as OperationType,
         OutputKind as OutputKind,
@@ -85,7 +83,6 @@ __version__ = "0.1.0"
 #: The public names by module.
 _CORE = {
     "headgate.errors": ("AdapterError", "CallError", "HeadgateError", "OperationError"),
-    "headgate.operations.access": ("AccessControl", "Identity"),
     "headgate.operations.calling": ("input_schema_of", "output_schema_of"),
     "headgate.operations.content": ("MCP_CONTENT_SCHEMA",),
     "headgate.operations.envelope": (
@@ -109,7 +106,9 @@ _CORE = {
     "headgate.operations.registry": ("BatchEntry", "BatchOutcome", "Overlay", "Registry"),
     "headgate.operations.secrets": ("Capabilities", "Secret"),
     "headgate.operations.spec": (
+        "AccessControl",
         "ErrorDefinition",
+        "Identity",
         "OperationSpec",
         "OperationType",
         "OutputKind",

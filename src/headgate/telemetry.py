@@ -1,4 +1,4 @@
-"""Logging: text on a terminal, JSON lines elsewhere; ids, never values.
+"""Logs and metrics: text on a terminal, JSON lines elsewhere; ids, never values.
 
 A line may carry only the keys of a closed list. The last processor replaces the value of every other key, so
 that no caller can log a record's content or a token by mistake.
@@ -9,10 +9,15 @@ from __future__ import annotations
 import logging
 import sys
 import traceback
+from collections import defaultdict
 from collections.abc import Mapping, MutableMapping
-from typing import Any, TextIO, cast
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
-import structlog
+if TYPE_CHECKING:
+    from structlog.stdlib import BoundLogger
+    from structlog.typing import Processor
 
 WITHHELD = "<withheld>"
 #: Libraries that log whole messages and headers below a warning, and quote a server's words in warnings. The MCP
@@ -39,6 +44,7 @@ LOGGABLE = frozenset(
         "method",
         "operation_id",
         "package_id",
+        "parent_id",
         "reason",
         "request_id",
         "route",
@@ -58,26 +64,42 @@ LOGGABLE = frozenset(
 def configure_logs(level: str, log_format: str, out: TextIO) -> None:
     """Send every log line of the process, including those of libraries, to one stream."""
     as_text = log_format == "text" or (log_format == "auto" and out.isatty())
-    shared: list[structlog.typing.Processor] = [
-        structlog.contextvars.merge_contextvars,
+    _replace_handlers(level, _Lines(as_text=as_text, has_colors=out.isatty()), out)
+    tame_library_logs()
+
+
+class _Lines(logging.Formatter):
+    """Formats lines with structlog, which is slow to import: a command that logs nothing does without it."""
+
+    def __init__(self, *, as_text: bool, has_colors: bool) -> None:
+        super().__init__()
+        self._as_text = as_text
+        self._has_colors = has_colors
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self._formatter.format(record)
+
+    @cached_property
+    def _formatter(self) -> logging.Formatter:
+        import structlog  # noqa: PLC0415 - see above
+
+        render: Processor = (
+            structlog.dev.ConsoleRenderer(colors=self._has_colors)
+            if self._as_text
+            else structlog.processors.JSONRenderer()
+        )
+        return structlog.stdlib.ProcessorFormatter(foreign_pre_chain=_processors(), processor=render)
+
+
+def _processors() -> list[Processor]:
+    import structlog  # noqa: PLC0415 - slow to import
+
+    return [
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         exception_without_values,
         withhold_values,
     ]
-    render: structlog.typing.Processor = (
-        structlog.dev.ConsoleRenderer(colors=out.isatty()) if as_text else structlog.processors.JSONRenderer()
-    )
-    structlog.configure(
-        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
-        logger_factory=structlog.stdlib.LoggerFactory(),
-        wrapper_class=structlog.stdlib.BoundLogger,
-        cache_logger_on_first_use=False,
-    )
-    _replace_handlers(
-        level, structlog.stdlib.ProcessorFormatter(foreign_pre_chain=shared, processor=render), out
-    )
-    tame_library_logs()
 
 
 def tame_library_logs() -> None:
@@ -99,14 +121,29 @@ def _tame(record: logging.LogRecord) -> bool:
     return True
 
 
-def get_logger() -> structlog.stdlib.BoundLogger:
-    """Return a logger; bind ids to it, never values."""
-    return structlog.stdlib.get_logger()
+def get_logger() -> BoundLogger:
+    """Return the logger; its events are named in snake_case, and it takes ids, never values."""
+    import structlog  # noqa: PLC0415 - slow to import
+
+    return structlog.wrap_logger(
+        logging.getLogger("headgate"),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *_processors(),
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+    )
 
 
 def logs_requests() -> bool:
     """Return whether request lines are written; checking is cheaper than building one."""
     return logging.root.isEnabledFor(logging.INFO)
+
+
+def logs_calls() -> bool:
+    """Return whether the end of each call is written."""
+    return logging.getLogger("headgate").isEnabledFor(logging.DEBUG)
 
 
 def withhold_values(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:
@@ -158,3 +195,32 @@ def _replace_handlers(level: str, formatter: logging.Formatter, out: TextIO) -> 
     # Uvicorn's access lines hold query values; headgate.web logs requests and the start of the server instead.
     logging.getLogger("uvicorn.access").disabled = True
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+
+
+@dataclass(slots=True)
+class Metrics:
+    """Requests by route and status, their time by route, and how many are under way."""
+
+    requests: defaultdict[tuple[str, int], int] = field(default_factory=lambda: defaultdict(int))
+    seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    under_way: int = 0
+
+    def record(self, route: str, status: int, seconds: float) -> None:
+        """Count a request that has ended."""
+        self.requests[route, status] += 1
+        self.seconds[route] += seconds
+
+    def text(self) -> str:
+        """Write the numbers the way Prometheus reads them."""
+        lines = ["# TYPE headgate_requests_total counter"]
+        lines += [
+            f'headgate_requests_total{{route="{route}",status="{status}"}} {count}'
+            for (route, status), count in sorted(self.requests.items())
+        ]
+        lines.append("# TYPE headgate_request_seconds_sum counter")
+        lines += [
+            f'headgate_request_seconds_sum{{route="{route}"}} {total:.6f}'
+            for route, total in sorted(self.seconds.items())
+        ]
+        lines += ["# TYPE headgate_requests_under_way gauge", f"headgate_requests_under_way {self.under_way}"]
+        return "\n".join(lines) + "\n"

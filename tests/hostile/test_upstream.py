@@ -23,10 +23,10 @@ from headgate.errors import (
     Unauthorized,
 )
 from headgate.mcp.client.from_mcp import ImportOptions, from_mcp
-from headgate.operations.access import AccessControl
 from headgate.operations.network_addresses import permitted_addresses
 from headgate.operations.registration import expose
 from headgate.operations.registry import Registry
+from headgate.operations.spec import AccessControl
 from tests.hostile.bounds import MEGABYTE, Effort, Memory
 from tests.hostile.server import (
     LEGACY,

@@ -19,9 +19,9 @@ from headgate.errors import AdapterError, CallError
 from headgate.mcp.client.from_mcp import ImportOptions, from_mcp
 from headgate.mcp.client.limits import Limits
 from headgate.mcp.client.pins import FilePins
-from headgate.operations.access import AccessControl
 from headgate.operations.registration import expose
 from headgate.operations.registry import Registry
+from headgate.operations.spec import AccessControl
 from tests.hostile.bounds import MEGABYTE, Memory
 from tests.hostile.server import faulty_server, tool
 from tests.mcp.client.importing import call, importing

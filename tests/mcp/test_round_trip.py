@@ -5,11 +5,10 @@ import pytest
 from headgate.errors import CallError
 from headgate.mcp.client.from_mcp import ImportOptions, from_mcp
 from headgate.mcp.gateway.server import gateway_app, to_mcp
-from headgate.operations.access import AccessControl, Identity
 from headgate.operations.registration import HandlerRegistration, OperationContext, expose
 from headgate.operations.registry import Registry
 from headgate.operations.secrets import Capabilities
-from headgate.operations.spec import OperationSpec, OperationType, Visibility
+from headgate.operations.spec import AccessControl, Identity, OperationSpec, OperationType, Visibility
 from tests.hostile.server import tool
 from tests.mcp.client.importing import importing
 from tests.peers.serving import serving

@@ -3,7 +3,7 @@
 import pytest
 
 from headgate.errors import CallError, RegistrationInvalid
-from headgate.operations.access import AccessControl, Identity, refusal
+from headgate.operations.spec import AccessControl, Identity, refusal
 from tests.operations.parts import operation, registry
 
 ANONYMOUS = None

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from headgate.errors import CallError
-from headgate.operations.access import AccessControl, Identity
 from headgate.operations.envelope import mcp_envelope
 from headgate.operations.registry import MAX_ENTRIES, BatchEntry
+from headgate.operations.spec import AccessControl, Identity
 from tests.operations.parts import leaf, operation, registry
 
 pytestmark = pytest.mark.anyio

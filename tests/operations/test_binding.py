@@ -6,9 +6,9 @@ import pytest
 from pydantic import BaseModel
 
 from headgate.errors import CallError, RegistrationInvalid
-from headgate.operations.access import AccessControl, Identity
 from headgate.operations.calling import input_schema_of, output_schema_of
 from headgate.operations.envelope import mcp_envelope
+from headgate.operations.spec import AccessControl, Identity
 from tests.operations.parts import composing, echo, leaf, operation, registry, token
 
 pytestmark = pytest.mark.anyio

@@ -3,10 +3,9 @@
 import pytest
 
 from headgate.errors import CallError
-from headgate.operations.access import AccessControl, Identity
 from headgate.operations.envelope import mcp_envelope
 from headgate.operations.registration import CompositionAuthority, OperationContext, Provenance, ScopedEnv
-from headgate.operations.spec import Visibility
+from headgate.operations.spec import AccessControl, Identity, Visibility
 from tests.operations.parts import composing, echo, leaf, operation, registry, token
 
 pytestmark = pytest.mark.anyio

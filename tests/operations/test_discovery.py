@@ -5,9 +5,8 @@ import json
 import pytest
 
 from headgate.errors import CallError
-from headgate.operations.access import AccessControl, Identity
 from headgate.operations.discovery import description, find_visible, search, summary, visible_specs
-from headgate.operations.spec import ErrorDefinition
+from headgate.operations.spec import AccessControl, ErrorDefinition, Identity
 from tests.operations.parts import leaf, operation, registry
 
 READER = Identity("reader", frozenset({"read"}))

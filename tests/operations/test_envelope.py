@@ -16,7 +16,7 @@ from headgate.operations.envelope import (
     tool_error,
     unwrap,
 )
-from headgate.schema.issue import Issue
+from headgate.schema.value import Issue
 from tests.schema.test_value import JSON
 
 BLOCKS = [

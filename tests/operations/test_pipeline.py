@@ -8,12 +8,11 @@ import pytest
 from pydantic import BaseModel
 
 from headgate.errors import CallError
-from headgate.operations.access import AccessControl
 from headgate.operations.content import MCP_CONTENT_SCHEMA
 from headgate.operations.envelope import LocalMeta, local_envelope, mcp_envelope
 from headgate.operations.registration import OutputPolicy, expose
-from headgate.operations.spec import ErrorDefinition, OutputKind, Visibility
-from headgate.schema.issue import Issue
+from headgate.operations.spec import AccessControl, ErrorDefinition, OutputKind, Visibility
+from headgate.schema.value import Issue
 from tests.operations.parts import leaf, operation, registry
 from tests.schema.test_normalise import CLOSED, of
 
@@ -126,7 +125,7 @@ async def test_a_declared_output_is_normalised_and_checked():
 @pytest.mark.requirement("S0-19")
 async def test_an_output_that_breaks_its_schema_is_flagged_and_raises_only_when_unwrapped(caplog):
     held = registry(operation(answering({"n": "canary-2"}), output_schema=of(n=WHOLE)))
-    with caplog.at_level(logging.WARNING, "headgate.operations"):
+    with caplog.at_level(logging.WARNING, "headgate"):
         envelope = await held.execute("ns/op")
     assert envelope.data == {"n": "canary-2"}
     assert [(one.path, one.keyword) for one in envelope.issues] == [("$.n", "type")]
@@ -273,12 +272,16 @@ async def test_any_other_exception_says_nothing_but_can_be_followed_in_process(c
 
 
 async def test_each_call_writes_one_line_with_ids_and_outcome(caplog):
-    with caplog.at_level(logging.DEBUG, "headgate.operations"):
+    with caplog.at_level(logging.DEBUG, "headgate"):
         await registry(operation()).execute("ns/op", {"a": "canary-5"}, request_id="r1")
         await failure(registry(), request_id="r2")
-    assert [record.getMessage() for record in caplog.records] == [
-        "call r1 parent - of 'ns/op': OK",
-        "call r2 parent - of 'ns/op': NOT_FOUND",
+    lines = [record.msg for record in caplog.records]
+    assert {line["event"] for line in lines} == {"call_ended"}
+    assert [
+        (line["request_id"], line["parent_id"], line["operation_id"], line["code"]) for line in lines
+    ] == [
+        ("r1", None, "ns/op", "OK"),
+        ("r2", None, "ns/op", "NOT_FOUND"),
     ]
 
 

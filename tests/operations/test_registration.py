@@ -7,7 +7,6 @@ import inspect
 import pytest
 
 from headgate.errors import RegistrationInvalid
-from headgate.operations.access import AccessControl
 from headgate.operations.registration import (
     CompositionAuthority,
     HandlerRegistration,
@@ -17,7 +16,7 @@ from headgate.operations.registration import (
     expose,
 )
 from headgate.operations.registry import Registry
-from headgate.operations.spec import Visibility
+from headgate.operations.spec import AccessControl, Visibility
 from tests.operations.parts import echo, leaf, operation, spec
 
 

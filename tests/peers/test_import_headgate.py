@@ -17,11 +17,10 @@ from headgate import wiring
 from headgate.auth.grants import Choice, Conditions, issue
 from headgate.errors import CallError, Unauthorized
 from headgate.mcp.client.from_mcp import ImportOptions, from_mcp
-from headgate.operations.access import AccessControl
 from headgate.operations.envelope import McpMeta
 from headgate.operations.registration import expose
 from headgate.operations.registry import Registry
-from headgate.operations.spec import OutputKind
+from headgate.operations.spec import AccessControl, OutputKind
 from tests.mcp.serve.product import settings_for
 from tests.peers.journeys import (
     NAMES,

@@ -11,11 +11,10 @@ from pydantic import BaseModel, Field
 
 from headgate.mcp.client.from_mcp import ImportOptions, from_mcp
 from headgate.mcp.client.questions import Reply
-from headgate.operations.access import AccessControl
 from headgate.operations.envelope import McpMeta
 from headgate.operations.registration import expose
 from headgate.operations.registry import Registry
-from headgate.operations.spec import OutputKind
+from headgate.operations.spec import AccessControl, OutputKind
 from tests.peers.serving import NODE, PEERS, running, sample, serving
 
 pytestmark = pytest.mark.anyio

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from headgate.errors import InvalidDeclaration
 from headgate.model.declaration import Cardinality, FieldKind, RangeOperator, Semantics
 from headgate.schema.declare import read_declaration, refuse_unusable_schemas
-from headgate.schema.fields import DIALECT
+from headgate.schema.document import DIALECT
 from tests.schema.declarations import declaration
 
 Document = dict[str, Any]

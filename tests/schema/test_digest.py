@@ -7,7 +7,7 @@ import random
 import pytest
 from hypothesis import given, strategies as st
 
-from headgate.schema.digest import canonical_json, digest
+from headgate.schema.diff import canonical_json, digest
 from tests.schema.test_value import JSON
 
 

@@ -9,9 +9,8 @@ from hypothesis import given, strategies as st
 
 from headgate.errors import SchemaParse
 from headgate.schema.check import check, compile_schema
-from headgate.schema.guard import FOREIGN, OWN, SchemaLimits, guard_schema
+from headgate.schema.guard import FOREIGN, OWN, SchemaLimits, guard_schema, is_linear, matches
 from headgate.schema.normalise import normalise
-from headgate.schema.patterns import is_linear, matches
 
 
 def refused_rule(schema, limits=FOREIGN):

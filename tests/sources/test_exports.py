@@ -20,7 +20,7 @@ from headgate.sources.importing import Importer
 from headgate.sources.inputs.archives import opened_tree
 from headgate.sources.planning import plan_imports
 from headgate.sources.registry import chosen_sources
-from headgate.store.sqlite.engine import SqliteStore
+from headgate.store.engines.sqlite import SqliteStore
 from tests.sources.mail.mails import ANSWER, LETTER, mbox
 
 FORWARD = b"""\

@@ -26,7 +26,7 @@ from headgate.sources.importing import Importer
 from headgate.sources.inputs.archives import opened_tree
 from headgate.sources.planning import plan_imports
 from headgate.sources.registry import chosen_sources
-from headgate.store.sqlite.engine import SqliteStore
+from headgate.store.engines.sqlite import SqliteStore
 
 async def run(path, home):
     store = SqliteStore(open_home(home), lambda: 0)

@@ -121,7 +121,7 @@ def check(shooting: Range, who: str, phases: str, examples: int) -> str:
     assert EXPECTED[who] <= set(found.statuses)
     assert found.cases > 100
     assert shooting.served.ask("GET", "/v1/streams", shooting.served.owner).status == 200
-    assert "request failed" not in shooting.served.log.read_text(encoding="utf-8")
+    assert "request_failed" not in shooting.served.log.read_text(encoding="utf-8")
     return f"{who}: {found.cases} requests, {dict(sorted(found.statuses.items()))}"
 
 

@@ -19,9 +19,9 @@ from headgate.errors import CallError, ConfigInvalid, InvalidRequest, NotFound, 
 from headgate.home import open_home, read_private
 from headgate.mcp.client.from_mcp import ImportedOperations, ImportOptions, from_mcp
 from headgate.mcp.client.pins import FilePins, PinStore
-from headgate.operations.access import AccessControl
 from headgate.operations.registration import expose
 from headgate.operations.registry import Registry
+from headgate.operations.spec import AccessControl
 from headgate.operations.stubs import stub_module
 
 app = typer.Typer(help="Use the tools of remote MCP servers.", rich_markup_mode=None)

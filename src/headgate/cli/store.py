@@ -21,7 +21,7 @@ from headgate.home import Home, home_in, open_home, small_files
 from headgate.model.ids import connection_id, record_id, stream_name
 from headgate.model.instants import iso
 from headgate.model.maintenance import ConnectionStats, Copied, Damage, EndedCredentials, Moved, StoreStats
-from headgate.store import maintenance
+from headgate.store.engines import commands
 
 app = typer.Typer(help="Show, back up, check and erase the store.", rich_markup_mode=None)
 
@@ -44,7 +44,7 @@ def _noun() -> None:
 def stats(context: typer.Context, *, as_json: AsJson = False) -> None:
     """Show counts, sizes and dates for each connection and stream."""
     with needs_extra("serve"):
-        found = maintenance.commands_of(_home(context)).stats()
+        found = commands.commands_of(_home(context)).stats()
     typer.echo(_json(found) if as_json else _table(found))
 
 
@@ -71,9 +71,9 @@ def backup(
     passphrase = passphrases.new_passphrase(passphrase_file) if encrypt else ""
     with needs_extra("serve"), progress_line("copying") as progress:
         if encrypt:
-            copied = maintenance.back_up_encrypted(home, target, progress, passphrase=passphrase, names=names)
+            copied = commands.back_up_encrypted(home, target, progress, passphrase=passphrase, names=names)
         else:
-            copied = maintenance.commands_of(home).back_up(target, progress, names=names)
+            copied = commands.commands_of(home).back_up(target, progress, names=names)
     how = ", encrypted" if encrypt else ""
     typer.echo(_json(copied) if as_json else f"Backed up {_amount(copied)}{_keys(copied)}{how}.")
 
@@ -109,12 +109,12 @@ def restore(
         progress_line("checking") as progress,
     ):
         if only_verify:
-            copied = maintenance.verify_backup(source, progress)
+            copied = commands.verify_backup(source, progress)
         else:
             from headgate.wiring import now  # noqa: PLC0415 - needs the extra
 
             end_at = None if keep_grants else now()
-            copied = maintenance.commands_of(_home(context, is_new=True)).restore(
+            copied = commands.commands_of(_home(context, is_new=True)).restore(
                 source, progress, end_at=end_at
             )
     done = "The backup is good:" if only_verify else "Restored"
@@ -173,7 +173,7 @@ def copy(
     shared = home_in(home, settings.store_url, settings.store_home)
     ends = (home, shared) if to else (shared, home)
     with needs_extra("postgres"), progress_line("copying") as progress:
-        moved = maintenance.copy_store(*ends, progress)
+        moved = commands.copy_store(*ends, progress)
     typer.echo(_json(moved) if as_json else _moved(moved))
 
 
@@ -194,7 +194,7 @@ def role(context: typer.Context) -> None:
     home = _home(context)
     password = secrets.token_urlsafe(24)
     with needs_extra("postgres"):
-        name = maintenance.make_role(home, password)
+        name = commands.make_role(home, password)
     typer.echo(
         f"The role {name} sees this home alone. Put this line into ~/.pgpass, and the role into store_url:"
     )
@@ -204,11 +204,11 @@ def role(context: typer.Context) -> None:
 @contextmanager
 def _opened(context: typer.Context, backup: Path, passphrase_file: Path | None) -> Generator[Path]:
     """Return the directory of a backup; one that is encrypted is decrypted for the length of the block."""
-    if not maintenance.is_encrypted_backup(backup):
+    if not commands.is_encrypted_backup(backup):
         yield backup
         return
     passphrase = passphrases.known_passphrase(passphrase_file)
-    with maintenance.decrypted_backup(backup, _home(context, is_new=True), passphrase) as directory:
+    with commands.decrypted_backup(backup, _home(context, is_new=True), passphrase) as directory:
         yield directory
 
 
@@ -220,7 +220,7 @@ def fsck(context: typer.Context, *, as_json: AsJson = False) -> None:
     """
     started = time.monotonic()
     with needs_extra("serve"), progress_line("checking") as progress:
-        found = maintenance.commands_of(_home(context)).check(progress)
+        found = commands.commands_of(_home(context)).check(progress)
     seconds = time.monotonic() - started
     if as_json:
         typer.echo(_json(found))
@@ -267,10 +267,10 @@ def erase(
         typer.confirm(f"Erase connection {shown}: {what}?", abort=True, err=True)
     with needs_extra("serve"):
         if stream is None or record is None:
-            gone = maintenance.commands_of(home).erase_connection(chosen)
+            gone = commands.commands_of(home).erase_connection(chosen)
         else:
             name, key = stream_name(stream), record_id(record)
-            gone = maintenance.commands_of(home).erase_record(chosen, stream=name, record_id=key)
+            gone = commands.commands_of(home).erase_record(chosen, stream=name, record_id=key)
     text = f"Erased {many(gone.record_count, 'record')} and {many(gone.blob_count, 'file')}."
     typer.echo(_json(gone) if as_json else text)
 
@@ -281,7 +281,7 @@ def _connection(home: Home, name: str) -> ConnectionStats | None:
     An erasure that was killed has removed the connection before the last of its files: run again, it ends.
     """
     with needs_extra("serve"):
-        connections = maintenance.commands_of(home).stats().connections
+        connections = commands.commands_of(home).stats().connections
     found = [connection for connection in connections if connection.connection_id == name] or [
         connection
         for connection in connections

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Coroutine, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -10,11 +9,10 @@ from msgspec import UNSET, UnsetType
 from pydantic import TypeAdapter, ValidationError
 
 from headgate.errors import CallError, RegistrationInvalid
-from headgate.operations.access import Identity
-from headgate.operations.dispatch import Dispatcher, Request, new_request_id
+from headgate.operations.dispatch import Dispatcher, Request, deadline_after, new_request_id
 from headgate.operations.registration import HandlerRegistration, expose, prepare
-from headgate.schema.issue import Issue
-from headgate.schema.value import child_path
+from headgate.operations.spec import Identity
+from headgate.schema.value import Issue, child_path
 
 __all__ = ["UNSET", "Caller", "UnsetType", "call_with"]
 
@@ -76,7 +74,7 @@ class Bound(Generic[_T]):
                 new_request_id(),
                 identity=identity,
                 caller=identity,
-                deadline=asyncio.get_running_loop().time() + timeout_seconds,
+                deadline=deadline_after(timeout_seconds),
             )
         )
         return self._read(envelope.unwrap())

@@ -10,16 +10,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from headgate.operations.access import Identity, refusal
+from headgate.operations.dispatch import not_found
 from headgate.operations.registration import HandlerRegistration, OperationContext
 from headgate.operations.spec import (
     ErrorDefinition,
+    Identity,
     OperationSpec,
     OperationType,
     Visibility,
     parse_operation_id,
+    refusal,
 )
-from headgate.operations.steps import not_found
 
 SEARCH_LIMIT = 25
 MAX_SEARCH_LIMIT = 100

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, ClassVar, Never, TypeAlias, cast
+from typing import Any, ClassVar, Never, TypeAlias
 
 from headgate.errors import CallError
 from headgate.operations.content import blocks_text
 from headgate.operations.spec import OutputKind
-from headgate.schema.issue import Issue
+from headgate.schema.value import Issue
 
 _MESSAGE_CHARS = 500
 #: The code of an issue: a declared output was not sent.
@@ -200,24 +200,16 @@ def error_from_dict(wire: Mapping[str, Any]) -> CallError:
 
 def is_envelope_dict(value: object) -> bool:
     """Return whether a value read from a wire has the shape of an envelope; not for a handler's result."""
-    if not isinstance(value, Mapping):
-        return False
-    wire = cast("Mapping[str, Any]", value)
-    meta = wire.get("meta")
-    if "data" not in wire or not isinstance(meta, Mapping):
-        return False
-    fields = cast("Mapping[str, Any]", meta)
-    match fields.get("source"):
-        case "local":
-            return isinstance(fields.get("operationId"), str) and _is_number(fields.get("timestamp"))
-        case "mcp":
-            return isinstance(fields.get("isError"), bool) and isinstance(fields.get("content"), list)
+    match value:
+        case {
+            "data": object(),
+            "meta": {"source": "local", "operationId": str(), "timestamp": int() | float() as at},
+        }:
+            return not isinstance(at, bool)
+        case {"data": object(), "meta": {"source": "mcp", "isError": bool(), "content": list()}}:
+            return True
         case _:
             return False
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _failure_of(envelope: ResponseEnvelope) -> CallError:
@@ -227,8 +219,13 @@ def _failure_of(envelope: ResponseEnvelope) -> CallError:
     details = {"issues": [issue.to_dict() for issue in envelope.issues]}
     if any(issue.keyword == OUTPUT_MISSING for issue in envelope.issues):
         return CallError(OUTPUT_MISSING, "The tool declares an output and sent none.", details=details)
-    places = ", ".join(f"{issue.path} ({issue.keyword})" for issue in envelope.issues[:5])
-    return CallError("INVALID_OUTPUT", f"The output breaks its schema at {places}.", details=details)
+    message = f"The output breaks its schema at {places_of(envelope.issues)}."
+    return CallError("INVALID_OUTPUT", message, details=details)
+
+
+def places_of(issues: Sequence[Issue]) -> str:
+    """Name the first places and the rules that are broken there."""
+    return ", ".join(f"{issue.path} ({issue.keyword})" for issue in issues[:5])
 
 
 def _meta_to_dict(meta: Meta) -> dict[str, Any]:

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar, ru
 import msgspec
 
 from headgate.errors import RegistrationInvalid, SchemaParse
-from headgate.operations.access import AccessControl, Identity
 from headgate.operations.envelope import ResponseEnvelope
 from headgate.operations.secrets import NO_CAPABILITIES, Capabilities
 from headgate.operations.spec import (
+    AccessControl,
+    Identity,
     JsonSchema,
     OperationKey,
     OperationSpec,

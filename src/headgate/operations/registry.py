@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from headgate.errors import CallError, NameCollision, RegistrationInvalid
-from headgate.operations.access import Identity
-from headgate.operations.dispatch import Dispatcher, Request, new_request_id
+from headgate.operations.dispatch import Dispatcher, Request, deadline_after, new_request_id
 from headgate.operations.envelope import ResponseEnvelope
 from headgate.operations.registration import HandlerRegistration, Prepared, prepare
-from headgate.operations.spec import OperationKey, parse_operation_id
+from headgate.operations.spec import Identity, OperationKey, parse_operation_id
 
 MAX_ENTRIES = 100
 
@@ -43,30 +42,6 @@ class BatchOutcome:
     def ok(self) -> bool:
         """Whether there is data to use."""
         return self.error is None
-
-
-async def run_batch(
-    requests: Sequence[Request],
-    execute: Callable[[Request], Awaitable[ResponseEnvelope]],
-    *,
-    concurrency: int,
-) -> tuple[BatchOutcome, ...]:
-    """Run requests with bounded concurrency."""
-    if len(requests) > MAX_ENTRIES:
-        raise CallError("INVALID_INPUT", f"A batch has at most {MAX_ENTRIES} entries.")
-    slots = asyncio.Semaphore(max(1, concurrency))
-
-    async def run(request: Request) -> BatchOutcome:
-        async with slots:
-            try:
-                envelope = await execute(request)
-            except CallError as error:
-                return BatchOutcome(request.request_id, None, error)
-            return BatchOutcome(request.request_id, envelope, envelope.error)
-
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(run(request)) for request in requests]
-    return tuple(task.result() for task in tasks)
 
 
 DEFAULT_TIMEOUT_SECONDS = 30.0
@@ -171,16 +146,13 @@ class Registry:
         Raises:
             CallError: the call could not be made, or was not answered.
         """
-        deadline = None
-        if timeout_seconds is not None:
-            deadline = asyncio.get_running_loop().time() + timeout_seconds
         request = Request(
             operation_id,
             value,
             request_id or new_request_id(),
             identity=identity,
             caller=identity,
-            deadline=deadline,
+            deadline=deadline_after(timeout_seconds),
             metadata=metadata,
         )
         return await self._dispatcher.execute(request)
@@ -214,11 +186,12 @@ class Registry:
         Raises:
             CallError: there are too many entries.
         """
-        deadline = None
-        if timeout_seconds is not None:
-            deadline = asyncio.get_running_loop().time() + timeout_seconds
-        requests = [
-            Request(
+        if len(entries) > MAX_ENTRIES:
+            raise CallError("INVALID_INPUT", f"A batch has at most {MAX_ENTRIES} entries.")
+        deadline, slots = deadline_after(timeout_seconds), asyncio.Semaphore(max(1, concurrency))
+
+        async def run(entry: BatchEntry) -> BatchOutcome:
+            request = Request(
                 entry.operation_id,
                 entry.value,
                 new_request_id(),
@@ -226,9 +199,16 @@ class Registry:
                 caller=identity,
                 deadline=deadline,
             )
-            for entry in entries
-        ]
-        return await run_batch(requests, self._dispatcher.execute, concurrency=concurrency)
+            async with slots:
+                try:
+                    envelope = await self._dispatcher.execute(request)
+                except CallError as error:
+                    return BatchOutcome(request.request_id, None, error)
+                return BatchOutcome(request.request_id, envelope, envelope.error)
+
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(run(entry)) for entry in entries]
+        return tuple(task.result() for task in tasks)
 
     def abort(self, request_id: str) -> tuple[str, ...]:
         """Abort a call and its children; return the aborted ids in order.

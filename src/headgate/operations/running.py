@@ -51,9 +51,6 @@ class RunningCalls:
 
     def __init__(self) -> None:
         self._calls: dict[str, RunningCall] = {}
-        # One timer for the earliest deadline of all calls: most calls end long before theirs.
-        self._timer: asyncio.TimerHandle | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
     def request_ids(self) -> tuple[str, ...]:
@@ -82,9 +79,10 @@ class RunningCalls:
         """
         loop = asyncio.get_running_loop()
         settled = call.settled = loop.create_future()
-        if call.deadline is not None:
-            self._watch(loop, call.deadline)
         call.task = loop.create_task(self._work(call, work))
+        late = None
+        if call.deadline is not None:
+            late = loop.call_at(call.deadline, self.end_tree, call, "TIMEOUT")
         try:
             await settled
         except asyncio.CancelledError:
@@ -92,6 +90,9 @@ class RunningCalls:
             if not call.task.done():
                 await asyncio.wait({call.task})
             raise
+        finally:
+            if late is not None:
+                late.cancel()
         return _outcome(call)
 
     def abort(self, request_id: str) -> tuple[str, ...]:
@@ -109,26 +110,6 @@ class RunningCalls:
                 # A task that is cancelled before its first step never reaches the end of _work.
                 node.task.add_done_callback(lambda _, node=node: self._close(node))
         return tuple(node.request_id for node in live)
-
-    def _watch(self, loop: asyncio.AbstractEventLoop, deadline: float) -> None:
-        """Set the timer, if this deadline is the earliest."""
-        if self._timer is not None and self._loop is loop:
-            if self._timer.when() <= deadline:
-                return
-            self._timer.cancel()
-        self._loop = loop
-        self._timer = loop.call_at(deadline, self._end_late_calls, loop)
-
-    def _end_late_calls(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._timer = None
-        now = loop.time()
-        deadlines = [(call.deadline, call) for call in self._calls.values() if call.deadline is not None]
-        for deadline, call in sorted(deadlines, key=lambda pair: pair[0]):
-            if deadline <= now:
-                self.end_tree(call, "TIMEOUT")
-        to_come = [deadline for deadline, _ in deadlines if deadline > now]
-        if to_come:
-            self._watch(loop, min(to_come))
 
     async def _work(self, call: RunningCall, work: Work) -> None:
         try:

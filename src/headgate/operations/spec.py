@@ -10,13 +10,102 @@ are copied at construction, so that later changes to the originals do not reach 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
 from typing import Any, TypeAlias
 
 from headgate.errors import RegistrationInvalid
-from headgate.operations.access import OPEN, AccessControl
+
+
+def _no_resources() -> dict[str, frozenset[str]]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """An authenticated caller: its scopes, and the actions it may take on resources.
+
+    A resource is named ``type:id``, ``type:*`` or plain ``type``.
+    """
+
+    id: str
+    scopes: frozenset[str] = frozenset()
+    resources: Mapping[str, frozenset[str]] = field(default_factory=_no_resources)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scopes", frozenset(self.scopes))
+        frozen = {key: frozenset(actions) for key, actions in self.resources.items()}
+        object.__setattr__(self, "resources", frozen)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessControl:
+    """What an identity must hold; the default requires nothing, not even an identity."""
+
+    #: All of these.
+    required_scopes: tuple[str, ...] = ()
+    #: At least one of these.
+    required_scopes_any: tuple[str, ...] = ()
+    resource_type: str | None = None
+    resource_action: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "required_scopes", tuple(self.required_scopes))
+        object.__setattr__(self, "required_scopes_any", tuple(self.required_scopes_any))
+        if self.resource_action is not None and self.resource_type is None:
+            raise RegistrationInvalid("A resource action needs a resource type.", param="resource_action")
+
+    @property
+    def is_open(self) -> bool:
+        """Whether every caller passes, including an anonymous one."""
+        return not (self.required_scopes or self.required_scopes_any or self.resource_type)
+
+
+#: Requires nothing.
+OPEN = AccessControl()
+
+
+def refusal(
+    access: AccessControl, identity: Identity | None, *, resource_id: str | None = None
+) -> str | None:
+    """Return why this identity is refused, or None if it is allowed.
+
+    With a resource id only that resource counts, or the wildcard; without one any of the type does.
+    """
+    if access.is_open:
+        return None
+    if identity is None:
+        return "Authentication is required."
+    for scope in access.required_scopes:
+        if scope not in identity.scopes:
+            return f"The scope '{scope}' is required."
+    if access.required_scopes_any and identity.scopes.isdisjoint(access.required_scopes_any):
+        return f"One of the scopes {_listed(access.required_scopes_any)} is required."
+    return _resource_refusal(access, identity, resource_id)
+
+
+def _resource_refusal(access: AccessControl, identity: Identity, resource_id: str | None) -> str | None:
+    kind, action = access.resource_type, access.resource_action
+    if kind is None:
+        return None
+    for key, actions in identity.resources.items():
+        if _names_resource(key, kind, resource_id) and (action is None or action in actions):
+            return None
+    wanted = f"'{action}' on '{kind}'" if action else f"'{kind}'"
+    return f"Access to {wanted} is required."
+
+
+def _names_resource(key: str, kind: str, resource_id: str | None) -> bool:
+    held_kind, separator, held_id = key.partition(":")
+    if held_kind != kind:
+        return False
+    return resource_id is None or not separator or held_id == "*" or (held_id == resource_id != "")
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)
+
 
 OperationKey: TypeAlias = tuple[str, str]
 
@@ -98,16 +187,6 @@ class ErrorDefinition:
         """Return the wire form."""
         wire: dict[str, Any] = {"code": self.code, "description": self.description, "schema": self.schema}
         return wire if self.http_status is None else {**wire, "http_status": self.http_status}
-
-    @classmethod
-    def from_dict(cls, wire: Mapping[str, Any]) -> ErrorDefinition:
-        """Read the wire form."""
-        return cls(
-            wire["code"],
-            wire.get("description", ""),
-            schema=wire.get("schema", True),
-            http_status=wire.get("http_status"),
-        )
 
 
 def _nothing() -> dict[str, Any]:
@@ -198,23 +277,6 @@ class OperationSpec:
             "resource_id_path": self.resource_id_path,
             "_meta": copy.deepcopy(dict(self.meta)),
         }
-
-    @classmethod
-    def from_dict(cls, wire: Mapping[str, Any]) -> OperationSpec:
-        """Read what ``to_dict`` wrote."""
-        plain = ("name", "namespace", "version", "title", "description", "resource_id_path")
-        return cls(
-            **{name: wire[name] for name in plain},
-            op_type=OperationType(wire["op_type"]),
-            visibility=Visibility(wire["visibility"]),
-            tags=tuple(wire["tags"]),
-            input_schema=wire["input_schema"],
-            output_schema=wire["output_schema"],
-            output_kind=OutputKind(wire["output_kind"]),
-            error_schemas=tuple(ErrorDefinition.from_dict(error) for error in wire["error_schemas"]),
-            access_control=AccessControl(**wire["access_control"]),
-            meta=wire["_meta"],
-        )
 
 
 def _output_kind(schema: JsonSchema, kind: OutputKind | None) -> OutputKind:

@@ -11,9 +11,8 @@ from typing import Any, cast
 
 from headgate.model.pointers import escape
 from headgate.schema.check import CompiledSchema
-from headgate.schema.issue import Issue
 from headgate.schema.keywords import resolve
-from headgate.schema.value import copy_json
+from headgate.schema.value import Issue, copy_json
 
 _MAX_STEPS = 100_000
 _MAX_DEPTH = 64

@@ -14,11 +14,9 @@ import jsonschema_rs
 
 from headgate.errors import SchemaParse
 from headgate.schema.explain import explain
-from headgate.schema.guard import FOREIGN, Guarded, PatternBudget, SchemaLimits, guard_schema
-from headgate.schema.issue import Issue
+from headgate.schema.guard import FOREIGN, Engine, Guarded, PatternBudget, SchemaLimits, guard_schema
 from headgate.schema.keywords import REFERENCES, anchors_of, nodes_of
-from headgate.schema.patterns import Engine
-from headgate.schema.value import copy_json, is_larger_than
+from headgate.schema.value import Issue, copy_json, is_larger_than
 
 _ROOT = "urn:headgate:schema"
 _LIGHT_NODES = 64

@@ -37,8 +37,16 @@ from headgate.model.declaration import (
 from headgate.model.ids import FieldName, StreamName, is_path_like, source_id, stream_name
 from headgate.model.pointers import escape
 from headgate.schema.check import compile_schema
-from headgate.schema.document import DeclarationDocument, PresetDocument, QueryDocument, StreamDocument
-from headgate.schema.fields import DIALECT, children, read_fields, references
+from headgate.schema.document import (
+    DIALECT,
+    DeclarationDocument,
+    PresetDocument,
+    QueryDocument,
+    StreamDocument,
+    children,
+    read_fields,
+    references,
+)
 from headgate.schema.guard import OWN
 
 MAX_DEPTH = 64

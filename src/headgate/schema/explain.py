@@ -14,10 +14,9 @@ from typing import Any, NamedTuple, Protocol, cast
 import jsonschema_rs
 
 from headgate.model.pointers import escape
-from headgate.schema.issue import Issue
+from headgate.schema.guard import Engine, matches
 from headgate.schema.keywords import APPLICATORS, resolve
-from headgate.schema.patterns import Engine, matches
-from headgate.schema.value import child_path
+from headgate.schema.value import Issue, child_path
 
 MAX_ISSUES = 20
 _LIMITS = {

@@ -12,10 +12,9 @@ from typing import Any, cast
 
 from headgate.model.pointers import escape
 from headgate.schema.check import CompiledSchema, compile_schema
-from headgate.schema.issue import Issue
+from headgate.schema.guard import matches
 from headgate.schema.keywords import resolve
-from headgate.schema.patterns import matches
-from headgate.schema.value import copy_json
+from headgate.schema.value import Issue, copy_json
 
 _MAX_REFERENCES = 64
 #: JSON nodes in all defaults that are filled in. A default may hold places for further defaults, and every

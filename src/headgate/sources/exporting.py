@@ -25,7 +25,7 @@ from headgate.sources.formats.databases import NewDatabase
 from headgate.sources.formats.texts import safe_cell
 
 if TYPE_CHECKING:
-    from headgate.store.relational.store import Store
+    from headgate.store.engines.store import Store
 
 #: The streams of each format, and a field by which a stream of that name is known to be one.
 STREAMS: Mapping[str, Mapping[str, str]] = {

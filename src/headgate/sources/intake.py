@@ -12,10 +12,10 @@ from headgate.errors import BodyCutShort, ConnectionNotFound, InvalidRequest, No
 from headgate.model.ids import ConnectionId, RecordId, StreamName
 from headgate.model.record import Connection
 from headgate.model.rows import Batch, IngestReport, LineError, OnInvalid
-from headgate.store.lines import MAX_LINE_BYTES
+from headgate.store.format.lines import MAX_LINE_BYTES
 
 if TYPE_CHECKING:
-    from headgate.store.relational.store import Store
+    from headgate.store.engines.store import Store
 
 BATCH_LINES = 2000
 BATCH_BYTES = 2 * 1024 * 1024

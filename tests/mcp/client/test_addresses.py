@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from headgate.errors import AddressBlocked
-from headgate.mcp.client.addresses import parse_endpoint
+from headgate.mcp.client.network import parse_endpoint
 from headgate.operations.network_addresses import is_this_machine, permitted_addresses
 
 

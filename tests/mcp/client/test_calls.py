@@ -8,7 +8,6 @@ import pytest
 from headgate.errors import CallError
 from headgate.mcp.client.from_mcp import ImportOptions
 from headgate.mcp.client.limits import Limits
-from headgate.operations.access import AccessControl
 from headgate.operations.content import MCP_CONTENT_SCHEMA
 from headgate.operations.envelope import McpMeta, ResponseEnvelope
 from headgate.operations.registration import (
@@ -20,7 +19,7 @@ from headgate.operations.registration import (
 )
 from headgate.operations.registry import Registry
 from headgate.operations.secrets import Capabilities
-from headgate.operations.spec import OperationSpec, OperationType, OutputKind, Visibility
+from headgate.operations.spec import AccessControl, OperationSpec, OperationType, OutputKind, Visibility
 from headgate.schema.check import check
 from tests.hostile.server import (
     LEGACY,

@@ -5,7 +5,7 @@ import json
 import pytest
 from hypothesis import given, strategies as st
 
-from headgate.mcp.client.content import map_mcp_content_blocks
+from headgate.mcp.client.forward import map_mcp_content_blocks
 from headgate.operations.content import MCP_CONTENT_SCHEMA
 from headgate.schema.check import compile_schema
 

@@ -21,12 +21,11 @@ from headgate.errors import (
 from headgate.mcp.client.from_mcp import FromMCP, ImportOptions, from_mcp
 from headgate.mcp.client.limits import Limits
 from headgate.mcp.client.mapping import ERRORS_META_KEY
-from headgate.operations.access import AccessControl
 from headgate.operations.content import MCP_CONTENT_SCHEMA
 from headgate.operations.registration import HandlerRegistration, OperationAdapter, Provenance, expose
 from headgate.operations.registry import Registry
 from headgate.operations.secrets import Secret
-from headgate.operations.spec import OperationType, OutputKind, Visibility
+from headgate.operations.spec import AccessControl, OperationType, OutputKind, Visibility
 from headgate.schema.check import check
 from tests.hostile.server import (
     LEGACY,

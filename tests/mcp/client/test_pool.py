@@ -6,10 +6,9 @@ import json
 import pytest
 
 from headgate.errors import AdapterError, CallError
-from headgate.mcp.client.addresses import parse_endpoint
 from headgate.mcp.client.from_mcp import ImportOptions, from_mcp
 from headgate.mcp.client.limits import Limits
-from headgate.mcp.client.network import DialOptions
+from headgate.mcp.client.network import DialOptions, parse_endpoint
 from headgate.mcp.client.pool import OutgoingRequest, PooledSender
 from headgate.mcp.client.request_state import RequestState
 from tests.hostile.server import LEGACY, MODERN, SSE_HEAD, drops, faulty_server, hangs, http, result_of, text

@@ -212,9 +212,7 @@ async def test_the_error_of_a_failing_callback_is_not_sent_to_the_server(caplog)
         await call(tool)
         assert replied(server, "question-0")["error"]["code"] == -32603
         assert not any("canary-private" in str(seen.body) for seen in server.seen)
-    assert [record.levelno for record in caplog.records if record.name == "headgate.mcp.client"] == [
-        logging.ERROR
-    ]
+    assert [record.levelno for record in caplog.records if record.name == "headgate"] == [logging.ERROR]
 
 
 async def test_a_reply_that_never_comes_ends_at_the_deadline_of_the_call():

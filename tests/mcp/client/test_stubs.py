@@ -2,9 +2,9 @@
 
 import pytest
 
-from headgate.operations.access import AccessControl
 from headgate.operations.registration import expose
 from headgate.operations.registry import Registry
+from headgate.operations.spec import AccessControl
 from headgate.operations.stubs import stub_module
 from tests.hostile.server import tool
 from tests.mcp.client.importing import importing

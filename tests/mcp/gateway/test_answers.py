@@ -5,12 +5,10 @@ import json
 import pytest
 
 from headgate.errors import CallError
-from headgate.mcp.gateway.answers import MAX_ANSWER_BYTES, answer
-from headgate.mcp.gateway.tools import TOOLS
-from headgate.operations.access import AccessControl, Identity
+from headgate.mcp.gateway.answers import MAX_ANSWER_BYTES, TOOLS, answer
 from headgate.operations.envelope import mcp_envelope
 from headgate.operations.registration import expose
-from headgate.operations.spec import ErrorDefinition
+from headgate.operations.spec import AccessControl, ErrorDefinition, Identity
 from headgate.schema.check import check
 from tests.operations.parts import leaf, operation, registry
 

@@ -11,11 +11,11 @@ import uvicorn
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 
+from headgate.mcp.gateway.answers import INSTRUCTIONS, TOOLS
 from headgate.mcp.gateway.server import gateway_app, to_mcp
-from headgate.mcp.gateway.tools import INSTRUCTIONS, TOOLS
-from headgate.operations.access import AccessControl, Identity
 from headgate.operations.envelope import mcp_envelope
 from headgate.operations.registration import expose
+from headgate.operations.spec import AccessControl, Identity
 from tests.operations.parts import leaf, operation, registry
 
 pytestmark = pytest.mark.anyio

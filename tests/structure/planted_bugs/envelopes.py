@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.structure.planted import Bug
 
-_CONTENT = "src/headgate/mcp/client/content.py"
+_CONTENT = "src/headgate/mcp/client/forward.py"
 _FORWARD = "src/headgate/mcp/client/forward.py"
 _NORMALISE = "src/headgate/schema/normalise.py"
 _SPEC = "src/headgate/operations/spec.py"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.structure.planted import Bug
 
-_CONTENT = "src/headgate/mcp/client/content.py"
+_CONTENT = "src/headgate/mcp/client/forward.py"
 _DISCOVER = "src/headgate/mcp/client/upstream.py"
 _FORWARD = "src/headgate/mcp/client/forward.py"
 _IMPORT = "src/headgate/mcp/client/from_mcp.py"

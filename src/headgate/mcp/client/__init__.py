@@ -1,6 +1,6 @@
 """Import remote MCP servers as typed operations: session, discovery, forwarding, content blocks."""
 
-from headgate.mcp.client.content import map_mcp_content_blocks
+from headgate.mcp.client.forward import map_mcp_content_blocks
 from headgate.mcp.client.from_mcp import FromMCP, ImportedOperations, ImportOptions, from_mcp
 from headgate.mcp.client.limits import Limits
 from headgate.mcp.client.pins import FilePins

@@ -8,9 +8,8 @@ import httpx2
 
 from headgate.auth.oauth.client_documents import MAX_DOCUMENT_BYTES, FetchedDocument
 from headgate.errors import UpstreamTimeout, UpstreamUnreachable
-from headgate.mcp.client.addresses import parse_endpoint
 from headgate.mcp.client.limits import Limits
-from headgate.mcp.client.network import DialOptions
+from headgate.mcp.client.network import DialOptions, parse_endpoint
 from headgate.mcp.client.pool import OutgoingRequest, PooledSender
 from headgate.mcp.client.request_state import RequestState
 from headgate.mcp.client.wire import read_whole

@@ -36,7 +36,6 @@ from headgate.errors import (
     UpstreamAuthFailed,
     UpstreamTimeout,
 )
-from headgate.mcp.client.addresses import UpstreamEndpoint, parse_endpoint
 from headgate.mcp.client.forward import Forwarding, Shape, forwarding_handler
 from headgate.mcp.client.limits import Limits
 from headgate.mcp.client.mapping import (
@@ -49,7 +48,7 @@ from headgate.mcp.client.mapping import (
     map_tools,
 )
 from headgate.mcp.client.message import checked_token
-from headgate.mcp.client.network import DialOptions, Resolve, resolve
+from headgate.mcp.client.network import DialOptions, Resolve, UpstreamEndpoint, parse_endpoint, resolve
 from headgate.mcp.client.pins import (
     JudgedTools,
     Listing,

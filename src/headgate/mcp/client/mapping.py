@@ -20,7 +20,7 @@ from headgate.mcp.client.limits import MAX_META_BYTES, Limits
 from headgate.operations.content import MCP_CONTENT_SCHEMA
 from headgate.operations.spec import ErrorDefinition, OperationSpec, OperationType, OutputKind, Visibility
 from headgate.schema.check import CompiledSchema, compile_schema
-from headgate.schema.digest import digest
+from headgate.schema.diff import digest
 from headgate.schema.guard import PatternBudget
 from headgate.schema.value import MAX_VALUE_DEPTH, is_deeper_than
 

@@ -19,9 +19,49 @@ from typing import Any, cast
 import httpcore2
 import httpx2
 
-from headgate.mcp.client.addresses import UpstreamEndpoint
+from headgate.errors import AdapterConfigInvalid
 from headgate.mcp.client.request_state import RequestState
-from headgate.operations.network_addresses import permitted_addresses
+from headgate.operations.network_addresses import is_this_machine, permitted_addresses
+
+_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamEndpoint:
+    """The address of one server, parsed and accepted."""
+
+    url: httpx2.URL
+    host: str
+    port: int
+
+    @property
+    def is_tls(self) -> bool:
+        """Whether the connection is encrypted."""
+        return self.url.scheme == "https"
+
+    @property
+    def public(self) -> str:
+        """Scheme, host and path, for display; the query is left out because it may hold a secret."""
+        return str(self.url.copy_with(query=None))
+
+
+def parse_endpoint(text: str, *, allow_insecure: bool = False) -> UpstreamEndpoint:
+    """Parse the address of a server."""
+    try:
+        url = httpx2.URL(text)
+        host, port = url.host, url.port
+    except (httpx2.InvalidURL, TypeError, ValueError) as error:
+        raise AdapterConfigInvalid("The endpoint is not a URL.") from error
+    if url.scheme not in _PORTS or not host:
+        raise AdapterConfigInvalid(
+            "The endpoint must be an http or https URL with a host; stdio is not offered."
+        )
+    if url.userinfo or url.fragment:
+        raise AdapterConfigInvalid("The endpoint must not carry a user, a password or a fragment.")
+    if url.scheme == "http" and not (allow_insecure or is_this_machine(host)):
+        raise AdapterConfigInvalid(f"The endpoint must be https: {host} is not this machine.")
+    return UpstreamEndpoint(url, host, port or _PORTS[url.scheme])
+
 
 #: Gives the addresses of a host name.
 Resolve = Callable[[str, int], Awaitable[list[str]]]

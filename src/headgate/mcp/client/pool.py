@@ -13,7 +13,6 @@ from typing import Any, Protocol, cast
 import httpcore2
 import httpx2
 
-from headgate.mcp.client.addresses import UpstreamEndpoint
 from headgate.mcp.client.network import (
     MAX_HEAD_BYTES,
     WRITING,
@@ -21,6 +20,7 @@ from headgate.mcp.client.network import (
     CheckedStream,
     DialOptions,
     HeadTooLarge,
+    UpstreamEndpoint,
     system_trust,
 )
 from headgate.mcp.client.request_state import RequestState

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import logging
 import math
 from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, contextmanager, suppress
@@ -41,9 +40,8 @@ from headgate.mcp.client.questions import ELICIT, OFFERED, QuestionHandler
 from headgate.mcp.client.request_state import CLIENT, LATER, Era, RequestState
 from headgate.mcp.client.wire import FAILURES, Exchange, Wire, as_adapter_error, check_reply
 from headgate.operations.secrets import Secret
-from headgate.telemetry import tame_library_logs
+from headgate.telemetry import get_logger, tame_library_logs
 
-_log = logging.getLogger("headgate.mcp.client")
 #: Statuses after which the other era is not worth a try.
 _FINAL = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, *LATER)
 _BOTH = "application/json, text/event-stream"
@@ -409,11 +407,11 @@ class UpstreamSession:
         try:
             return await questions.reply(params, token=self._token, deadline=deadline)
         except OperationError as error:
-            _log.warning("A question of %s was not answered: %s", questions.namespace, error.code)
+            get_logger().warning("question_not_answered", server=questions.namespace, code=error.code)
             raise _NotOffered(types.INVALID_PARAMS, error.message) from None
         except Exception as error:
             # A fault of the importing program; its message must not reach the server.
-            _log.exception("A question of %s could not be answered", questions.namespace)
+            get_logger().exception("question_failed", server=questions.namespace)
             raise _NotOffered(types.INTERNAL_ERROR, "The question could not be answered.") from error
 
     def _end_questions(self) -> None:

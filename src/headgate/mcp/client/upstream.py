@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import logging
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,10 +18,9 @@ import httpx2
 import msgspec
 
 from headgate.errors import AdapterError, UpstreamProtocolError, UpstreamTooLarge, UpstreamUnreachable
-from headgate.mcp.client.addresses import UpstreamEndpoint
 from headgate.mcp.client.limits import CallQueue, Limits, acquire_by
 from headgate.mcp.client.message import measure
-from headgate.mcp.client.network import DialOptions
+from headgate.mcp.client.network import DialOptions, UpstreamEndpoint
 from headgate.mcp.client.pool import PooledSender, TransportAdapter
 from headgate.mcp.client.questions import QuestionHandler
 from headgate.mcp.client.request_state import Era, RequestState
@@ -30,6 +28,7 @@ from headgate.mcp.client.session import Discovered, UpstreamSession
 from headgate.mcp.client.wire import Wire
 from headgate.operations.running import off_loop
 from headgate.operations.secrets import Secret
+from headgate.telemetry import get_logger
 
 _MAX_SESSIONS = 8
 
@@ -192,14 +191,11 @@ class Upstream:
             await self._sessions.pop(quiet).aclose()
 
 
-_log = logging.getLogger("headgate.mcp.client")
-
-
 async def list_tools(upstream: Upstream, token: Secret | None, deadline: float) -> list[Any]:
     """Return the definitions of all tools as the server wrote them; none when it has no tools capability."""
     session = await upstream.open(token, deadline)
     if session.capabilities.tools is None:
-        _log.info("%s offers no tools", upstream.endpoint.public)
+        get_logger().info("server_offers_no_tools", server=upstream.endpoint.public)
         return []
     tools: list[Any] = []
     seen: set[str] = set()

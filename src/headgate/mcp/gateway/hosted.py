@@ -26,10 +26,10 @@ from headgate.mcp.body import with_checked_messages
 from headgate.mcp.client.from_mcp import ImportedOperations
 from headgate.mcp.client.servers import ServerEntry
 from headgate.mcp.gateway.server import gateway_server
-from headgate.operations.access import AccessControl, Identity
 from headgate.operations.registration import HandlerRegistration, expose
 from headgate.operations.registry import Overlay, Registry
 from headgate.operations.running import off_loop
+from headgate.operations.spec import AccessControl, Identity
 from headgate.tasks import Supervisor, stop
 from headgate.telemetry import get_logger
 
@@ -142,7 +142,7 @@ class HostedGateway:
                 overlay.replace_all(await off_loop(math.inf, _exposed, imported))
                 self._offered[entry.name] = _Offered(imported, overlay)
                 self.supervisor.worked(_LOOP, entry.name)
-                get_logger().info("a server was imported", server=entry.name, count=len(imported))
+                get_logger().info("server_imported", server=entry.name, count=len(imported))
                 await self._follow_pins(imported, overlay)
             finally:
                 self._offered.pop(entry.name, None)

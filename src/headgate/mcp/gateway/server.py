@@ -20,11 +20,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from headgate.auth.tokens import read_bearer
-from headgate.mcp.gateway.answers import ToolResult, answer
-from headgate.mcp.gateway.tools import INSTRUCTIONS, TOOLS
-from headgate.operations.access import Identity
+from headgate.auth.keys import read_bearer
+from headgate.mcp.gateway.answers import INSTRUCTIONS, TOOLS, ToolResult, answer
 from headgate.operations.registry import Registry
+from headgate.operations.spec import Identity
 
 #: Finds the identity behind a bearer token; None when the token is unknown.
 Identify: TypeAlias = Callable[[str], Awaitable[Identity | None]]

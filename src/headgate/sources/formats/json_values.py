@@ -16,7 +16,7 @@ import msgspec
 
 from headgate.sources.inputs.tree import InputFile
 from headgate.sources.protocol import Reject, Row
-from headgate.store.lines import MAX_DEPTH
+from headgate.store.format.lines import MAX_DEPTH
 
 _parser = cast("Any", ijson)
 #: A value that has more bytes is refused: it could not be stored as one record.
