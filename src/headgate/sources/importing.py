@@ -36,7 +36,7 @@ _STATE_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class JobFacts:
-    """What is read and where it goes, as another process can be told."""
+    """What is read and where it goes; can be sent to another process."""
 
     connector_key: ConnectorKey
     #: With the connector's key it names the connection: the same names twice are the same connection.

@@ -68,7 +68,7 @@ class _End(msgspec.Struct, tag=True):
     pass
 
 
-class _Refused(msgspec.Struct, tag=True):
+class _ParserRefused(msgspec.Struct, tag=True):
     """An error with a name: one of the tree, or one of two of Python's."""
 
     kind: str
@@ -92,7 +92,7 @@ class _Refused(msgspec.Struct, tag=True):
         return kind(self.message, hint=self.hint, param=self.param, data=self.data)
 
 
-class _Failed(msgspec.Struct, tag=True):
+class _ParserFailed(msgspec.Struct, tag=True):
     """A mistake of a parser, after which the process ends."""
 
     kind: str
@@ -104,7 +104,7 @@ class _Failed(msgspec.Struct, tag=True):
         return f"The parser failed: {self.kind}."
 
 
-_ANSWER = msgspec.msgpack.Decoder(_Value | _End | _Refused | _Failed)
+_ANSWER = msgspec.msgpack.Decoder(_Value | _End | _ParserRefused | _ParserFailed)
 
 
 def _send(pipe: IO[bytes], message: object) -> None:
@@ -192,7 +192,7 @@ class ParserProcess:
             return answer.value
         if isinstance(answer, _End):
             return None
-        if isinstance(answer, _Refused):
+        if isinstance(answer, _ParserRefused):
             raise answer.error()
         if self._is_closed:
             # By the caller, while a thread of it waited here.
@@ -265,24 +265,26 @@ def _answer_all(requests: IO[bytes], answers: IO[bytes]) -> None:
         if received is None:
             return
         NOTE.step()
-        last: _End | _Refused | _Failed = _End()
+        last: _End | _ParserRefused | _ParserFailed = _End()
         try:
             note, request = decoder.decode(received)
             NOTE.begin(Path(os.fsdecode(note)), request.refused)
             for value in request.answer(state):
                 _give(answers, _Value(msgspec.Raw(msgspec.msgpack.encode(value))))
         except HeadgateError as error:
-            last = _Refused(type(error).__name__, error.message, error.hint, error.param, dict(error.data))
+            last = _ParserRefused(
+                type(error).__name__, error.message, error.hint, error.param, dict(error.data)
+            )
         except BrokenPipeError:
             raise
         except OSError as error:
-            last = _Refused("OSError", error.strerror or str(error))
+            last = _ParserRefused("OSError", error.strerror or str(error))
         except ModuleNotFoundError as error:
-            last = _Refused("ModuleNotFoundError", str(error), param=error.name)
+            last = _ParserRefused("ModuleNotFoundError", str(error), param=error.name)
         except Exception as error:  # noqa: BLE001 - a mistake of a parser costs what it read, not the import
-            last = _Failed(type(error).__name__)
+            last = _ParserFailed(type(error).__name__)
         _give(answers, last)
-        if isinstance(last, _Failed):
+        if isinstance(last, _ParserFailed):
             return
 
 
