@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from headgate.auth.consent import DURATIONS, MOST_DAYS, MOST_RECORDS, whole_number
-from headgate.auth.narrowing import NarrowedStream, Narrowing, always_shown, narrow, terms_of_grant
+from headgate.auth.consent import DURATIONS
+from headgate.auth.narrowing import always_shown, read_narrowed, terms_of_grant
 from headgate.console.agents import AGENTS, agent_path
 from headgate.console.formatting import day
 from headgate.console.pages import Form, Frame, OwnerRequest, View, page, see_other
@@ -11,8 +11,7 @@ from headgate.console.samples import sample_table
 from headgate.console.services import ConsoleServices
 from headgate.errors import InvalidRequest
 from headgate.model.grant import StreamGrant
-from headgate.model.ids import FieldName, StreamName, grant_id
-from headgate.model.instants import DAY_US, instant
+from headgate.model.ids import FieldName, grant_id
 from headgate.model.ledger import IssuedGrant
 from headgate.reading.preview import preview
 from headgate.web.replies import HttpReply
@@ -32,11 +31,10 @@ async def change(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     issued = await console.clients.grant(grant_id(asked.places["grant_id"]))
     catalog = await console.reads.catalog()
     try:
-        chosen = _chosen(form, issued, console.clock())
-        narrowed = narrow(issued, chosen, catalog)
+        narrowed = read_narrowed(issued, form.get, form.all, catalog, console.clock())
         if form.get("do") != "narrow":
             return _page(asked, await _view(console, asked, narrowed, form, issued))
-        await console.clients.narrow_grant(issued, chosen, catalog)
+        await console.clients.narrow_grant(issued, narrowed)
     except InvalidRequest as error:
         problem = f"{error.message} {error.hint}"
         view = await _view(console, asked, issued, form, problem=problem)
@@ -51,34 +49,6 @@ def _page(asked: OwnerRequest, view: View, status: int = 200) -> HttpReply:
 def _as_it_is(issued: IssuedGrant) -> Form:
     fields = {f"fields/{stream.name}": [*map(str, stream.fields)] for stream in issued.grant.streams}
     return Form({**fields, "keep": [str(stream.name) for stream in issued.grant.streams]})
-
-
-def _chosen(form: Form, issued: IssuedGrant, now: int) -> Narrowing:
-    days, daily = form.get("days"), form.get("daily_records").strip()
-    streams = {
-        stream.name: NarrowedStream(
-            frozenset(map(FieldName, form.all(f"fields/{stream.name}"))), _since(form, stream.name)
-        )
-        for stream in issued.grant.streams
-        if stream.name in form.all("keep")
-    }
-    records = whole_number(daily, MOST_RECORDS, "daily_records") if daily else None
-    if records is not None and issued.daily_records is not None and records > issued.daily_records:
-        raise InvalidRequest(
-            f"The grant has {issued.daily_records:,} records a day already, and narrowing cannot raise that.",
-            hint="Choose a smaller number, or leave it empty to keep the limit.",
-            param="daily_records",
-        )
-    ends_at = now + whole_number(days, MOST_DAYS, "days") * DAY_US if days else None
-    return Narrowing(streams, ends_at, records)
-
-
-def _since(form: Form, stream: StreamName) -> int | None:
-    text = form.get(f"since/{stream}").strip()
-    at = instant(text) if text else None
-    if text and at is None:
-        raise InvalidRequest("The day must be written like 2026-01-31.", param="since")
-    return at
 
 
 async def _view(
