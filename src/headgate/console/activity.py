@@ -13,11 +13,11 @@ from headgate.audit.activity import Conversation, LogFilter, conversations
 from headgate.audit.alarms import Alarm
 from headgate.console.formatting import counted, day, number
 from headgate.console.pages import Frame, OwnerRequest, View, page, part
-from headgate.console.services import ConsoleServices
 from headgate.model.ids import client_id, stream_name
 from headgate.model.instants import DAY_US
 from headgate.sources.texts import safe_cell
 from headgate.web.replies import NO_CONTENT, NO_STORE, HttpReply
+from headgate.wiring import Services
 
 _PAGE = 200
 _STREAMS_NAMED = 3
@@ -27,9 +27,9 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def show(console: Services, asked: OwnerRequest) -> HttpReply:
     """Show the log, filtered."""
-    await console.flush_log()
+    await console.pump.flush()
     view = await _view(console, asked)
     if asked.is_partial and asked.query.get("newest") == str(view.newest):
         # Nothing is replaced: what a person reads stays where it is, and is not read out again.
@@ -39,10 +39,10 @@ async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     return page("activity.html", Frame("Activity", asked, "activity"), view)
 
 
-async def verify(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def verify(console: Services, asked: OwnerRequest) -> HttpReply:
     """Check the log's chain of seals and say what came of it."""
     await asked.form()
-    await console.flush_log()
+    await console.pump.flush()
     verdict = await console.activity.verify()
     if verdict.is_whole:
         text = f"The log is whole: {counted(verdict.count, 'entry', 'entries')}, none changed, none missing."
@@ -54,9 +54,9 @@ async def verify(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     return page("activity.html", Frame("Activity", asked, "activity"), view)
 
 
-async def export(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def export(console: Services, asked: OwnerRequest) -> HttpReply:
     """Send the log, filtered like the page: one JSON object a line, or a table."""
-    await console.flush_log()
+    await console.pump.flush()
     # Without a filter everything is sent, also the owner's looks.
     is_filtered = any(asked.query.get(name) for name in ("client", "stream", "only"))
     chosen = _filter(asked) if is_filtered else None
@@ -143,9 +143,7 @@ def _filter(asked: OwnerRequest) -> LogFilter:
     )
 
 
-async def _view(
-    console: ConsoleServices, asked: OwnerRequest, verdict: str = "", *, is_whole: bool = True
-) -> View:
+async def _view(console: Services, asked: OwnerRequest, verdict: str = "", *, is_whole: bool = True) -> View:
     query = asked.query
     client, stream, only = query.get("client"), query.get("stream"), query.get("only")
     before = query.number("before")
@@ -161,7 +159,7 @@ async def _view(
     newest = log.reads[0].seq if log.reads else 0
     names = await console.clients.names()
     clients = await console.clients.overview()
-    alarms = await console.clients.alarms(console.alarm_factor)
+    alarms = await console.clients.alarms(console.settings.alarm_factor)
     return View(
         lines=tuple(conversation_line(conversation, names) for conversation in conversations(log.reads)),
         clients=tuple((overview.client_id, overview.name) for overview in clients),
@@ -170,7 +168,7 @@ async def _view(
         only=only,
         older_path=older,
         alarms=tuple(alarm_words(alarm, names) for alarm in alarms),
-        alarm_factor=console.alarm_factor,
+        alarm_factor=console.settings.alarm_factor,
         export_query=urlencode(chosen_texts),
         newest=newest,
         live_path=""

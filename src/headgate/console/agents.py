@@ -7,11 +7,11 @@ from urllib.parse import quote
 from headgate.auth.clients import ClientOverview, GrantOverview
 from headgate.console.formatting import counted, day
 from headgate.console.pages import Frame, OwnerRequest, View, page, see_other
-from headgate.console.services import ConsoleServices
 from headgate.model.grant import AccessMode, GrantState, StreamGrant, TimeConstraint
 from headgate.model.ids import client_id, grant_id
 from headgate.model.instants import DAY_US
 from headgate.web.replies import HttpReply
+from headgate.wiring import Services
 
 _FIELDS_NAMED = 12
 AGENTS = "/console/agents"
@@ -22,9 +22,9 @@ def agent_path(client: str) -> str:
     return f"{AGENTS}/{quote(client, safe='')}"
 
 
-async def show_all(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def show_all(console: Services, asked: OwnerRequest) -> HttpReply:
     """Show every client."""
-    await console.flush_log()
+    await console.pump.flush()
     names = await _names(console)
     agents = tuple(_card(client, names) for client in await console.clients.overview())
     view = View(agents=agents, active=sum(agent.can_read for agent in agents))
@@ -33,29 +33,29 @@ async def show_all(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     return page("agents.html", Frame("Agents", asked, "agents", notice), view)
 
 
-async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def show(console: Services, asked: OwnerRequest) -> HttpReply:
     """Show one client with its grants."""
-    await console.flush_log()
+    await console.pump.flush()
     client = await console.clients.client(client_id(asked.places["client"]))
     card = _card(client, await _names(console))
     return page("agent.html", Frame(card.name, asked, "agents"), card)
 
 
-async def revoke(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def revoke(console: Services, asked: OwnerRequest) -> HttpReply:
     """End one grant."""
     await asked.form()
     await console.clients.revoke_grant(grant_id(asked.places["grant_id"]))
     return see_other(f"{AGENTS}?stopped=1")
 
 
-async def stop(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def stop(console: Services, asked: OwnerRequest) -> HttpReply:
     """End every grant of one client."""
     await asked.form()
     ended = await console.clients.stop(client_id(asked.places["client"]))
     return see_other(f"{AGENTS}?stopped={ended}")
 
 
-async def stop_all(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def stop_all(console: Services, asked: OwnerRequest) -> HttpReply:
     """End every grant of every client."""
     await asked.form()
     ended = await console.clients.stop_all()
@@ -63,7 +63,7 @@ async def stop_all(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     return see_other(f"{AGENTS}?stopped={ended}")
 
 
-async def _names(console: ConsoleServices) -> dict[str, str]:
+async def _names(console: Services) -> dict[str, str]:
     connections = (await console.reads.catalog()).connections
     return {id_: connection.label or connection.connector_key for id_, connection in connections.items()}
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from headgate.auth.clients import ClientOverview
 from headgate.console.agents import agent_path
 from headgate.console.pages import Frame, OwnerRequest, View, page, part
-from headgate.console.services import ConsoleServices
 from headgate.web.replies import HttpReply
+from headgate.wiring import Services
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +28,10 @@ class Way:
     is_remote: bool = False
 
 
-async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def show(console: Services, asked: OwnerRequest) -> HttpReply:
     """Show how to connect; the dots and the list are asked for again every few seconds."""
-    await console.flush_log()
-    url = console.facts.mcp_url
+    await console.pump.flush()
+    url = console.mcp_url
     agents = [client for client in await console.clients.overview() if client.active]
     view = View(
         url=url,

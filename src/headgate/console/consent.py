@@ -20,13 +20,11 @@ from headgate.auth.consent import (
     review_of,
     terms_of,
 )
-from headgate.auth.gateway import GatewayCallers
 from headgate.auth.grants import Conditions
 from headgate.auth.oauth.clients import host_of, is_document_url, is_loopback
 from headgate.auth.oauth.details import PreciseRequest, read_details
 from headgate.auth.oauth.entries import PendingRequest
-from headgate.auth.oauth.service import AuthorizationService, Refused
-from headgate.auth.sessions import OwnerSessions
+from headgate.auth.oauth.service import Refused
 from headgate.console.formatting import counted
 from headgate.console.pages import (
     CONFIRM,
@@ -43,11 +41,11 @@ from headgate.console.samples import sample_table
 from headgate.errors import HeadgateError, InvalidClient, InvalidRequest, NotFound
 from headgate.model.grant import AccessMode
 from headgate.reading.preview import GrantPreview, preview
-from headgate.reading.services import ReadServices
 from headgate.web.addresses import Address, WebRequest
 from headgate.web.admission import Callers
 from headgate.web.api.oauth import place_of, read_pairs
 from headgate.web.replies import HttpReply
+from headgate.wiring import Services
 
 DEVICE_PAGE = "/oauth/device"
 _VIA = "GET /oauth/consent/{request}"
@@ -55,16 +53,6 @@ _MAX_QUERY_BYTES = 48 * 1024
 _PRESET_LABELS: Mapping[str, str] = dict[str, str](
     zip(PRESETS, ("Headers only", "No bodies", "Last 90 days"), strict=True)
 )
-
-
-@dataclass(frozen=True, slots=True)
-class ConsentServices:
-    """Everything the pages of consent are drawn from."""
-
-    sessions: OwnerSessions
-    oauth: AuthorizationService
-    reads: ReadServices
-    callers: GatewayCallers
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,22 +115,22 @@ class ConsentView:
         return sample_table(seen)
 
 
-async def authorize(consent: ConsentServices, request: WebRequest) -> HttpReply:
+async def authorize(consent: Services, request: WebRequest) -> HttpReply:
     """Begin an authorization: check the request, have the owner sign in, then show the page of consent."""
     query: bytes = request.scope["query_string"]
     if len(query) > _MAX_QUERY_BYTES:
         return _refusal_page(InvalidRequest("The request is too long."))
-    consent.oauth.limits.check_request(request.context.client_address)
+    consent.authorization.limits.check_request(request.context.client_address)
     pairs = read_pairs(query)
     session = await consent.sessions.session(cookies_of(request))
     client_id = dict(pairs).get("client_id", "")
-    client = await consent.oauth.client(client_id, may_fetch=session is not None)
+    client = await consent.authorization.client(client_id, may_fetch=session is not None)
     if client is None:
         if session is None and is_document_url(client_id):
             return _sign_in_first(request)
         return _refusal_page(_unknown(client_id))
     catalog = await consent.reads.catalog()
-    begun = await consent.oauth.begin(
+    begun = await consent.authorization.begin(
         pairs,
         client,
         place_of(request),
@@ -168,11 +156,11 @@ def _unknown(client_id: str) -> InvalidClient:
     )
 
 
-async def show(consent: ConsentServices, asked: OwnerRequest) -> HttpReply:
+async def show(consent: Services, asked: OwnerRequest) -> HttpReply:
     """Show what a client asks for."""
     request_id = asked.places["request"]
-    pending = await consent.oauth.pending(request_id, asked.session.stored.digest)
-    may_call = bool(await consent.callers.described(pending.client.id))
+    pending = await consent.authorization.pending(request_id, asked.session.stored.digest)
+    may_call = bool(await consent.gateway_callers.described(pending.client.id))
     if pending.needs_proof(is_fresh=asked.session.is_fresh, may_call=may_call):
         return see_other(f"{CONFIRM}?next={quote(asked.here, safe='')}")
     precise = read_details(pending.details) if pending.details else None
@@ -180,19 +168,19 @@ async def show(consent: ConsentServices, asked: OwnerRequest) -> HttpReply:
     return await _page(consent, asked, pending, choice)
 
 
-async def decide(consent: ConsentServices, asked: OwnerRequest) -> HttpReply:
+async def decide(consent: Services, asked: OwnerRequest) -> HttpReply:
     """Take the owner's decision, or show again what would be granted after a change."""
     form = await asked.form()
     request_id, session = asked.places["request"], asked.session.stored.digest
-    pending, place = await consent.oauth.pending(request_id, session), place_of(asked.request)
+    pending, place = await consent.authorization.pending(request_id, session), place_of(asked.request)
     if form.get("decision") == "deny":
-        return _back(await consent.oauth.deny(pending, place), "You denied the request.")
+        return _back(await consent.authorization.deny(pending, place), "You denied the request.")
     precise = read_details(pending.details) if pending.details else None
     catalog = await consent.reads.catalog()
     choice = read_choice(offers(catalog, precise), form.get, form.all)
     if form.get("decision") != "approve":
         return await _page(consent, asked, pending, choice)
-    calls = await consent.callers.described(pending.client.id)
+    calls = await consent.gateway_callers.described(pending.client.id)
     if pending.needs_proof(is_fresh=asked.session.is_fresh, may_call=bool(calls)):
         back = f"/oauth/consent/{request_id}"
         return see_other(f"{CONFIRM}?next={quote(back, safe='')}")
@@ -204,10 +192,10 @@ async def decide(consent: ConsentServices, asked: OwnerRequest) -> HttpReply:
     if review_of(terms, conditions, calls) != form.get("review"):
         problem = "This differs from what you last saw. Review it again, then approve."
         return await _page(consent, asked, pending, choice, problem=problem)
-    return _back(await consent.oauth.approve(pending, place, terms, conditions), "You approved.")
+    return _back(await consent.authorization.approve(pending, place, terms, conditions), "You approved.")
 
 
-async def show_device(_consent: ConsentServices, asked: OwnerRequest) -> HttpReply:
+async def show_device(_consent: Services, asked: OwnerRequest) -> HttpReply:
     """Ask for the code that a device shows."""
     return page(
         "device.html",
@@ -216,10 +204,10 @@ async def show_device(_consent: ConsentServices, asked: OwnerRequest) -> HttpRep
     )
 
 
-async def find_device(consent: ConsentServices, asked: OwnerRequest) -> HttpReply:
+async def find_device(consent: Services, asked: OwnerRequest) -> HttpReply:
     """Find the device by its code, and show what it asks for."""
     code = (await asked.form()).get("user_code")
-    request_id = await consent.oauth.begin_device(_device_code(code), asked.session.stored.digest)
+    request_id = await consent.authorization.begin_device(_device_code(code), asked.session.stored.digest)
     if request_id is None:
         view = View(user_code=code, problem="No device is waiting with this code. The code may have expired.")
         return page("device.html", Frame("Connect a device", asked), view, status=NotFound.status)
@@ -233,7 +221,7 @@ def _device_code(typed: str) -> str:
 
 
 async def _page(
-    consent: ConsentServices,
+    consent: Services,
     asked: OwnerRequest,
     pending: PendingRequest,
     choice: ConsentChoice,
@@ -242,7 +230,7 @@ async def _page(
 ) -> HttpReply:
     precise = read_details(pending.details) if pending.details else None
     review, previews = "", dict[str, GrantPreview]()
-    calls = await consent.callers.described(pending.client.id)
+    calls = await consent.gateway_callers.described(pending.client.id)
     try:
         review, previews = await _reviewed(
             consent, asked, choice, conditions_of(choice, pending.client.id, precise), calls
@@ -257,7 +245,7 @@ async def _page(
 
 
 async def _reviewed(
-    consent: ConsentServices,
+    consent: Services,
     asked: OwnerRequest,
     choice: ConsentChoice,
     conditions: Conditions,
@@ -290,7 +278,7 @@ def _refusal_page(error: HeadgateError) -> HttpReply:
     return page("error.html", Frame("This request cannot be answered"), error, status=error.status)
 
 
-def consent_addresses(consent: ConsentServices) -> tuple[Address, ...]:
+def consent_addresses(consent: Services) -> tuple[Address, ...]:
     """Make the rows of the table; a session is checked by `signed_in`, and by `authorize` itself."""
     own = (
         ("GET", "/oauth/consent/{request}", show),

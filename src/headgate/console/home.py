@@ -13,10 +13,10 @@ from headgate.console.chart import reads_chart
 from headgate.console.formatting import counted, day
 from headgate.console.pages import Frame, OwnerRequest, View, page
 from headgate.console.records import connection_cards
-from headgate.console.services import ConsoleServices
 from headgate.model.instants import DAY_US
 from headgate.tasks import Trouble
 from headgate.web.replies import HttpReply
+from headgate.wiring import Services
 
 _DAYS = 30
 _SOON_US = 7 * DAY_US
@@ -30,14 +30,14 @@ _TROUBLE_PAGES = {
 }
 
 
-async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def show(console: Services, asked: OwnerRequest) -> HttpReply:
     """Show the first page."""
     now = console.clock()
-    await console.flush_log()
+    await console.pump.flush()
     names, clients = await console.clients.names(), await console.clients.overview()
     reads = await console.clients.reads_by_day(_DAYS)
     log = await console.activity.page(LogFilter(), before=None, limit=_SCANNED)
-    alarms = await console.clients.alarms(console.alarm_factor)
+    alarms = await console.clients.alarms(console.settings.alarm_factor)
     view = View(
         cards=await connection_cards(console),
         chart=reads_chart(reads, now // DAY_US, _DAYS, names),

@@ -8,23 +8,23 @@ from headgate.auth.clients import ClientOverview
 from headgate.console.agents import AGENTS, agent_path
 from headgate.console.formatting import day
 from headgate.console.pages import Form, Frame, OwnerRequest, View, page
-from headgate.console.services import ConsoleServices
 from headgate.errors import InvalidArgument, NotFound
 from headgate.mcp.serve.call import TOOL_HANDLERS
 from headgate.mcp.serve.looking import look, read_arguments
 from headgate.model.ids import client_id, grant_id
 from headgate.web.replies import HttpReply
+from headgate.wiring import Services
 
 _MOST_ARGUMENTS = 50
 
 
-async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def show(console: Services, asked: OwnerRequest) -> HttpReply:
     """Show the form."""
     client = await console.clients.client(client_id(asked.places["client"]))
     return _page(asked, _view(client, Form({})))
 
 
-async def run(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def run(console: Services, asked: OwnerRequest) -> HttpReply:
     """Run a tool as the agent, and show what it would be shown."""
     form = await asked.form()
     client = await console.clients.client(client_id(asked.places["client"]))
@@ -36,7 +36,7 @@ async def run(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
         view = _view(client, form, problem=f"{error.message} {error.hint}")
         return _page(asked, view, status=error.status)
     access = await console.admission.access_as(granted)
-    address = console.facts.mcp_url.removesuffix("/mcp")
+    address = console.mcp_url.removesuffix("/mcp")
     outcome = await look(console.reads, access, tool, arguments, address)
     structure = json.dumps(outcome.whole()["structuredContent"], ensure_ascii=False, indent=2)
     view = _view(client, form, text=outcome.text, structure=structure, is_error=outcome.is_error)

@@ -8,24 +8,24 @@ from headgate.console.agents import AGENTS, agent_path
 from headgate.console.formatting import day
 from headgate.console.pages import Form, Frame, OwnerRequest, View, page, see_other
 from headgate.console.samples import sample_table
-from headgate.console.services import ConsoleServices
 from headgate.errors import InvalidRequest
 from headgate.model.grant import StreamGrant
 from headgate.model.ids import FieldName, grant_id
 from headgate.model.ledger import IssuedGrant
 from headgate.reading.preview import preview
 from headgate.web.replies import HttpReply
+from headgate.wiring import Services
 
 _VIA = "console: narrow a grant"
 
 
-async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def show(console: Services, asked: OwnerRequest) -> HttpReply:
     """Show a grant, with what it shows now."""
     issued = await console.clients.grant(grant_id(asked.places["grant_id"]))
     return _page(asked, await _view(console, asked, issued, _as_it_is(issued)))
 
 
-async def change(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def change(console: Services, asked: OwnerRequest) -> HttpReply:
     """Narrow a grant, or show what would stay of it."""
     form = await asked.form()
     issued = await console.clients.grant(grant_id(asked.places["grant_id"]))
@@ -52,7 +52,7 @@ def _as_it_is(issued: IssuedGrant) -> Form:
 
 
 async def _view(
-    console: ConsoleServices,
+    console: Services,
     asked: OwnerRequest,
     narrowed: IssuedGrant,
     form: Form,

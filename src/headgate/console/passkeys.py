@@ -12,21 +12,21 @@ from headgate.auth.passkeys import PasskeyParty, passkey_mark
 from headgate.auth.sessions import SIGN_IN_PURPOSE, OwnerSession
 from headgate.console.formatting import day
 from headgate.console.pages import Form, OwnerRequest, View, is_private_line, see_other
-from headgate.console.services import ConsoleServices
 from headgate.errors import AuthenticationFailed
 from headgate.web.addresses import WebRequest
 from headgate.web.replies import HttpReply
+from headgate.wiring import Services
 
 _SETTINGS = "/console/settings"
 _MOST_CHARS = 64 * 1024
 
 
-def party_of(console: ConsoleServices, request: WebRequest) -> PasskeyParty | None:
+def party_of(console: Services, request: WebRequest) -> PasskeyParty | None:
     """Find the configured name by which the browser calls."""
     return console.sessions.passkeys.party(urlsplit(f"//{request.context.headers.host}").hostname or "")
 
 
-def elsewhere(console: ConsoleServices, request: WebRequest, path: str) -> str:
+def elsewhere(console: Services, request: WebRequest, path: str) -> str:
     """Return a page's address at which a browser on this machine can use passkeys; empty unless it lacks them here."""
     is_here = party_of(console, request) is not None
     local = console.sessions.passkeys.local()
@@ -36,9 +36,7 @@ def elsewhere(console: ConsoleServices, request: WebRequest, path: str) -> str:
     return local.origin + path
 
 
-async def options_of(
-    console: ConsoleServices, request: WebRequest, session: OwnerSession | None = None
-) -> str:
+async def options_of(console: Services, request: WebRequest, session: OwnerSession | None = None) -> str:
     """Write what a browser needs to use a passkey; empty where there is none."""
     passkeys, party = console.sessions.passkeys, party_of(console, request)
     if party is None or not await passkeys.usable(party):
@@ -47,7 +45,7 @@ async def options_of(
     return _json(passkeys.options(party, purpose))
 
 
-async def settings_view(console: ConsoleServices, asked: OwnerRequest) -> View:
+async def settings_view(console: Services, asked: OwnerRequest) -> View:
     """List the passkeys, with what is needed to make another one."""
     passkeys, party = console.sessions.passkeys, party_of(console, asked.request)
     lines = tuple(
@@ -67,7 +65,7 @@ async def settings_view(console: ConsoleServices, asked: OwnerRequest) -> View:
     )
 
 
-async def add(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def add(console: Services, asked: OwnerRequest) -> HttpReply:
     """Store the passkey that the browser made."""
     form = await asked.form()
     party, answer = signed(console, asked.request, form)
@@ -75,15 +73,13 @@ async def add(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     return see_other(f"{_SETTINGS}?done=passkey")
 
 
-async def remove(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def remove(console: Services, asked: OwnerRequest) -> HttpReply:
     await asked.form()
     await console.sessions.passkeys.remove(asked.places["mark"])
     return see_other(f"{_SETTINGS}?done=no-passkey")
 
 
-def signed(
-    console: ConsoleServices, request: WebRequest, form: Form
-) -> tuple[PasskeyParty, Mapping[str, Any]]:
+def signed(console: Services, request: WebRequest, form: Form) -> tuple[PasskeyParty, Mapping[str, Any]]:
     """Read what the browser signed.
 
     Raises:

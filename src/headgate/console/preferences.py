@@ -14,12 +14,12 @@ from headgate.console.formatting import day, moment
 from headgate.console.pages import CONFIRM, Frame, OwnerRequest, View, cookies_of, page, see_other
 from headgate.console.passkeys import settings_view
 from headgate.console.records import connection_cards
-from headgate.console.services import ConsoleServices
 from headgate.errors import AuthenticationFailed, InvalidRequest, NotFound, RateLimited
-from headgate.model.disclosure import ANSWERED
+from headgate.home import key_ages
 from headgate.model.ids import ConnectionId
 from headgate.model.maintenance import LEAST_PASSPHRASE_CHARS
 from headgate.web.replies import NO_STORE, HttpReply
+from headgate.wiring import Services
 
 _PATH = "/console/settings"
 _PIECE_BYTES = 256 * 1024
@@ -31,7 +31,7 @@ _KEYS = {
 }
 
 
-async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def show(console: Services, asked: OwnerRequest) -> HttpReply:
     """Show the settings."""
     notices = {
         "password": "The password is changed; every other session has ended.",
@@ -48,7 +48,7 @@ async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     )
 
 
-async def change_password(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def change_password(console: Services, asked: OwnerRequest) -> HttpReply:
     """Set another password."""
     form = await asked.form()
     try:
@@ -61,19 +61,19 @@ async def change_password(console: ConsoleServices, asked: OwnerRequest) -> Http
     return see_other(f"{_PATH}?done=password")
 
 
-async def revoke_token(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def revoke_token(console: Services, asked: OwnerRequest) -> HttpReply:
     """End one of the owner's tokens."""
     await asked.form()
     await console.clients.revoke_owner_token(asked.places["mark"])
     return see_other(f"{_PATH}?done=token")
 
 
-async def ask_to_erase(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def ask_to_erase(console: Services, asked: OwnerRequest) -> HttpReply:
     """Ask whether a source is to be erased."""
     return _erase_page(asked, await _card(console, asked))
 
 
-async def erase(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def erase(console: Services, asked: OwnerRequest) -> HttpReply:
     """Erase a source with its records, after its name was typed and the owner was asked for the password."""
     form = await asked.form()
     card = await _card(console, asked)
@@ -85,7 +85,7 @@ async def erase(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     return see_other(f"{_PATH}?done=erased")
 
 
-async def _card(console: ConsoleServices, asked: OwnerRequest) -> View:
+async def _card(console: Services, asked: OwnerRequest) -> View:
     for card in await connection_cards(console):
         if card.id == asked.places["connection_id"]:
             return card
@@ -99,7 +99,7 @@ def _erase_page(asked: OwnerRequest, card: View, problem: str = "") -> HttpReply
 
 
 async def settings_page_view(
-    console: ConsoleServices, asked: OwnerRequest, *, problem: str = "", backup_problem: str = ""
+    console: Services, asked: OwnerRequest, *, problem: str = "", backup_problem: str = ""
 ) -> View:
     """Collect what the page of settings shows."""
     tokens = tuple(
@@ -113,7 +113,7 @@ async def settings_page_view(
         for token in await console.clients.owner_tokens()
     )
     return View(
-        facts=console.facts,
+        services=console,
         tokens=tokens,
         passkeys=await settings_view(console, asked),
         keys=_keys(console),
@@ -125,14 +125,14 @@ async def settings_page_view(
     )
 
 
-def _keys(console: ConsoleServices) -> tuple[tuple[str, str, str], ...]:
-    ages = console.key_ages()
+def _keys(console: Services) -> tuple[tuple[str, str, str], ...]:
+    ages = key_ages(console.home)
     return tuple(
         (name, what, f"since {day(ages[file])}") for file, (name, what) in _KEYS.items() if file in ages
     )
 
 
-async def download_backup(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def download_backup(console: Services, asked: OwnerRequest) -> HttpReply:
     """Make a backup and send it: everything the home holds, in one file that only a passphrase opens.
 
     It is always encrypted, because a browser writes it into a folder that other programs read and that may be copied
@@ -144,9 +144,9 @@ async def download_backup(console: ConsoleServices, asked: OwnerRequest) -> Http
     if problem:
         view = await settings_page_view(console, asked, backup_problem=problem)
         return page("settings.html", Frame("Settings", asked, "settings"), view, status=InvalidRequest.status)
-    await console.flush_log()
+    await console.pump.flush()
     backup = await asyncio.to_thread(console.make_backup, passphrase)
-    console.note(asked.request.context, ANSWERED)
+    console.log_owner(asked.request.context.route, request_id=asked.request.context.request_id)
     name = f"headgate-{moment(console.clock()):%Y-%m-%d}.age"
     headers = (
         (b"content-type", b"application/octet-stream"),

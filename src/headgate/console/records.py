@@ -11,7 +11,6 @@ from markupsafe import Markup, escape
 
 from headgate.console.formatting import size
 from headgate.console.pages import Frame, OwnerRequest, View, page, part
-from headgate.console.services import ConsoleServices
 from headgate.errors import NotFound
 from headgate.model.ids import BlobId, ConnectionId, blob_id, connection_id, record_id, stream_name
 from headgate.model.instants import instant
@@ -19,6 +18,7 @@ from headgate.model.query import BlobQuery, ExactFilter, Filter, ListQuery, Orde
 from headgate.reading.preview import Span, StreamPlace
 from headgate.text.titles import title
 from headgate.web.replies import NO_STORE, HttpReply
+from headgate.wiring import Services
 
 _PAGE = 25
 _PREVIEW_CHARS = 220
@@ -30,7 +30,7 @@ _MARK, _MARK_END = Markup("<mark>"), Markup("</mark>")
 _INLINE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 
-async def connection_cards(console: ConsoleServices) -> tuple[View, ...]:
+async def connection_cards(console: Services) -> tuple[View, ...]:
     """Describe every connection, the largest first."""
     server = await console.own_records()
     body = (await server.streams()).body()
@@ -74,12 +74,12 @@ def _hull(spans: Sequence[Span]) -> Span | None:
     return (min(span[0] for span in spans), max(span[1] for span in spans)) if spans else None
 
 
-async def show_all(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def show_all(console: Services, asked: OwnerRequest) -> HttpReply:
     """Show every connection with its streams."""
     return page("data.html", Frame("Data", asked, "data"), View(cards=await connection_cards(console)))
 
 
-async def search(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def search(console: Services, asked: OwnerRequest) -> HttpReply:
     """Search all records, or those of one stream."""
     q, stream, where = (asked.query.get(name).strip() for name in ("q", "stream", "connection_id"))
     view = View(q=q, hits=(), next_path=None, stream=stream, connection_id=where)
@@ -109,7 +109,7 @@ async def search(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     return page("search.html", Frame("Search", asked, "data"), view)
 
 
-async def browse(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def browse(console: Services, asked: OwnerRequest) -> HttpReply:
     """Show a page of a stream, filtered by a field if one is given."""
     where, stream = connection_id(asked.places["connection_id"]), stream_name(asked.places["stream"])
     server = await console.own_records()
@@ -148,7 +148,7 @@ async def browse(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     return page("stream.html", Frame(f"{stream} of {view.source}", asked, "data"), view)
 
 
-async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def show(console: Services, asked: OwnerRequest) -> HttpReply:
     """Show one record with all its fields, its files, and who has read it."""
     stream, key = stream_name(asked.places["stream"]), record_id(asked.places["id"])
     named = asked.query.get("connection_id")
@@ -157,7 +157,7 @@ async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     body = (await server.record(RecordQuery(stream, key, where))).body()
     connection = ConnectionId(body["connection_id"])
     described = (await server.stream(stream, connection)).body()
-    await console.flush_log()
+    await console.pump.flush()
     view = View(
         id=key,
         title=_title(body, described),
@@ -174,7 +174,7 @@ async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     return page("record.html", Frame(view.title, asked, "data"), view)
 
 
-async def show_file(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def show_file(console: Services, asked: OwnerRequest) -> HttpReply:
     """Send a file: pictures to be shown in the page, everything else to be saved."""
     where = asked.query.get("connection_id")
     query = BlobQuery(blob_id(asked.places["blob_id"]), connection_id(where) if where else None)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from headgate.auth.keys import fresh_id
 from headgate.console.formatting import counted, number
 from headgate.console.pages import Form, Frame, OwnerRequest, View, page, part, see_other
-from headgate.console.services import ConsoleServices
 from headgate.errors import HeadgateError, InvalidRequest, NotFound
 from headgate.model.hiding import HidingRule, ReadySet, RuleId, RuleKind
 from headgate.reading.rules import ActiveRule, ChosenRule, active_rules, add_rule, try_rule
 from headgate.web.replies import HttpReply
+from headgate.wiring import Services
 
 _PATH = "/console/rules"
 _SETS = {
@@ -18,7 +18,7 @@ _SETS = {
 }
 
 
-async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def show(console: Services, asked: OwnerRequest) -> HttpReply:
     hidden, unhidden = asked.query.number("hidden"), asked.query.number("shown")
     notice = "" if hidden is None else f"The rule hides {counted(hidden, 'record')} from now on."
     if unhidden is not None:
@@ -27,7 +27,7 @@ async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     return page("rules.html", Frame("Rules", asked, "rules", notice), view)
 
 
-async def add(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def add(console: Services, asked: OwnerRequest) -> HttpReply:
     """Add a rule, or count what it would hide: htmx asks for that while the owner types, a button without it."""
     form = await asked.form()
     try:
@@ -46,7 +46,7 @@ async def add(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     return see_other(f"{_PATH}?hidden={rule.hidden}")
 
 
-async def remove(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def remove(console: Services, asked: OwnerRequest) -> HttpReply:
     await asked.form()
     try:
         unhidden = await console.reads.store.remove_rule(RuleId(asked.places["rule_id"]), at=console.clock())
@@ -91,7 +91,7 @@ def _chosen(form: Form) -> ChosenRule:
     return _typed(form)
 
 
-async def _counted(console: ConsoleServices, chosen: ChosenRule) -> View:
+async def _counted(console: Services, chosen: ChosenRule) -> View:
     trial = await try_rule(console.reads.store, chosen)
     streams = ", ".join(f"{number(count)} of {name}" for name, count in trial.by_stream.items())
     text = f"It finds {counted(trial.total, 'record')}{f': {streams}' if streams else ''}."
@@ -100,7 +100,7 @@ async def _counted(console: ConsoleServices, chosen: ChosenRule) -> View:
     return await _view(console, chosen, found=text)
 
 
-async def _view(console: ConsoleServices, chosen: ChosenRule, *, found: str = "", problem: str = "") -> View:
+async def _view(console: Services, chosen: ChosenRule, *, found: str = "", problem: str = "") -> View:
     rules = await active_rules(console.reads.store)
     used = {rule.rule.text for rule in rules if rule.rule.kind is RuleKind.SET}
     sources = (await console.reads.catalog()).declarations.values()

@@ -9,12 +9,12 @@ from urllib.parse import quote
 from headgate.auth.gateway import GatewayCaller
 from headgate.console.formatting import day
 from headgate.console.pages import CONFIRM, Frame, OwnerRequest, View, page, see_other
-from headgate.console.services import ConsoleServices
 from headgate.errors import HeadgateError, InvalidRequest, NotFound
 from headgate.mcp.client.from_mcp import ImportedOperations
 from headgate.mcp.gateway.hosted import PATH as GATEWAY_PATH, HostedGateway, RemoteServer
 from headgate.model.ids import client_id
 from headgate.web.replies import HttpReply
+from headgate.wiring import Services
 
 _PATH = "/console/servers"
 _DESCRIPTION_CHARS = 240
@@ -30,13 +30,13 @@ _GRADES: Mapping[str, tuple[str, str]] = {
 }
 
 
-async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def show(console: Services, asked: OwnerRequest) -> HttpReply:
     """Show every server, what waits, and who may call."""
     notices = {"approved": "Approved. The operation can be called again.", "caller": "Saved."}
     return await _page(console, asked, notice=notices.get(asked.query.get("done"), ""))
 
 
-async def list_again(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def list_again(console: Services, asked: OwnerRequest) -> HttpReply:
     """Ask a server for its tools again."""
     await asked.form()
     try:
@@ -46,7 +46,7 @@ async def list_again(console: ConsoleServices, asked: OwnerRequest) -> HttpReply
     return see_other(_PATH)
 
 
-async def approve(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def approve(console: Services, asked: OwnerRequest) -> HttpReply:
     """Accept tools as the page showed them."""
     form = await asked.form()
     pairs = dict(zip(form.all("tool"), form.all("digest"), strict=False))
@@ -59,17 +59,17 @@ async def approve(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     return see_other(f"{_PATH}?done=approved")
 
 
-async def find_caller(_console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def find_caller(_console: Services, asked: OwnerRequest) -> HttpReply:
     """Go to the page of a caller, of one that is not there yet also."""
     return see_other(_caller_path(client_id(asked.query.get("name").strip())))
 
 
-async def show_caller(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def show_caller(console: Services, asked: OwnerRequest) -> HttpReply:
     """Show what a caller may call."""
     return await _caller_page(console, asked)
 
 
-async def change_caller(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def change_caller(console: Services, asked: OwnerRequest) -> HttpReply:
     """Save what a caller may call, remove it, or make its token."""
     form = await asked.form()
     name, do = client_id(asked.places["caller"]), form.get("do")
@@ -86,14 +86,14 @@ async def change_caller(console: ConsoleServices, asked: OwnerRequest) -> HttpRe
     return see_other(f"{_PATH}?done=caller")
 
 
-def _gateway(console: ConsoleServices) -> HostedGateway:
+def _gateway(console: Services) -> HostedGateway:
     if console.gateway is None:
         raise NotFound("There is no gateway.", hint="Name servers in the setting gateway_servers.")
     return console.gateway
 
 
 async def _page(
-    console: ConsoleServices, asked: OwnerRequest, *, notice: str = "", problem: str = "", status: int = 200
+    console: Services, asked: OwnerRequest, *, notice: str = "", problem: str = "", status: int = 200
 ) -> HttpReply:
     names = await console.clients.names()
     view = View(
@@ -114,7 +114,7 @@ async def _page(
     return page("servers.html", Frame("Remote servers", asked, "servers", notice), view, status=status)
 
 
-async def _caller_page(console: ConsoleServices, asked: OwnerRequest, *, token: str = "") -> HttpReply:
+async def _caller_page(console: Services, asked: OwnerRequest, *, token: str = "") -> HttpReply:
     name = client_id(asked.places["caller"])
     caller = next(
         (candidate for candidate in await console.gateway_callers.all() if candidate.name == name), None
@@ -132,8 +132,8 @@ async def _caller_page(console: ConsoleServices, asked: OwnerRequest, *, token: 
     return page("caller.html", Frame(f"What {called} may call", asked, "servers"), view)
 
 
-def _url(console: ConsoleServices) -> str:
-    return console.facts.mcp_url.removesuffix("/mcp") + GATEWAY_PATH
+def _url(console: Services) -> str:
+    return console.mcp_url.removesuffix("/mcp") + GATEWAY_PATH
 
 
 def _caller_path(name: str) -> str:
@@ -150,7 +150,7 @@ def _caller_line(caller: GatewayCaller, names: Mapping[str, str]) -> View:
     )
 
 
-async def _cards(console: ConsoleServices) -> tuple[View, ...]:
+async def _cards(console: Services) -> tuple[View, ...]:
     return (
         () if console.gateway is None else tuple(_card(server) for server in await console.gateway.servers())
     )

@@ -13,12 +13,12 @@ from starlette.types import Message, Receive
 
 from headgate.auth.sessions import check_form, check_site
 from headgate.console.pages import Frame, OwnerRequest, View, fetch_site, page, part, see_other
-from headgate.console.services import ConsoleServices
 from headgate.errors import HeadgateError, InvalidRequest, ResourceLimit
 from headgate.model.ids import is_plain
 from headgate.sources.identity import MADE_KEY
 from headgate.sources.uploads import Uploads
 from headgate.web.replies import HttpReply
+from headgate.wiring import Services
 
 _PATH = "/console/add"
 _MOST_BYTES = 1024 * 1024 * 1024
@@ -41,12 +41,12 @@ _CELL_CHARS = 60
 _TOP_CHARS = 100
 
 
-async def show(_console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def show(_console: Services, asked: OwnerRequest) -> HttpReply:
     """Ask for a file."""
     return _page(asked)
 
 
-async def upload(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def upload(console: Services, asked: OwnerRequest) -> HttpReply:
     """Take files in, and go on to their preview."""
     check_site(fetch_site(asked.request))
     request = asked.request
@@ -73,7 +73,7 @@ async def upload(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     return see_other(f"{_PATH}/{upload_id}")
 
 
-async def preview(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def preview(console: Services, asked: OwnerRequest) -> HttpReply:
     """Show what a file would bring."""
     upload_id = asked.places["upload_id"]
     name = console.uploads.waiting_name(upload_id)
@@ -88,7 +88,7 @@ async def preview(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     )
 
 
-async def bring_in(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def bring_in(console: Services, asked: OwnerRequest) -> HttpReply:
     """Import a file that was previewed."""
     form = await asked.form()
     upload_id = asked.places["upload_id"]
@@ -100,7 +100,7 @@ async def bring_in(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     return see_other(f"{_PATH}/{upload_id}/progress")
 
 
-async def progress(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def progress(console: Services, asked: OwnerRequest) -> HttpReply:
     """Show how far an import is, and at its end what came in."""
     upload_id = asked.places["upload_id"]
     body = console.uploads.progress(upload_id)

@@ -119,7 +119,7 @@ BUGS = (
     Bug(
         "tests/reading/test_search_work.py::test_a_search_that_would_read_too_much_finds_the_newest_and_says_that_it_is_partial",
         "a search that was cut is not called partial",
-        "src/headgate/reading/local.py",
+        "src/headgate/reading/search.py",
         "(search_partial(),) if page.is_cut else ()",
         "(search_partial(),) if page.is_index_building else ()",
     ),

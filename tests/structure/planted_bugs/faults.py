@@ -65,9 +65,9 @@ BUGS = (
     Bug(
         _LARGE,
         "documents are drawn in the event loop",
-        "src/headgate/reading/local.py",
-        "await draw(size, self._as_shown, served, show)",
-        "self._as_shown(served, show)",
+        "src/headgate/reading/records.py",
+        "await draw(size, _as_shown, read, served, show)",
+        "_as_shown(read, served, show)",
     ),
     # What strangers send
     Bug(
@@ -101,7 +101,7 @@ BUGS = (
     Bug(
         _KEYS,
         "every decision on a record is remembered",
-        "src/headgate/reading/services.py",
+        "src/headgate/reading/home.py",
         "if len(self._records) >= _MOST:",
         "if len(self._records) >= 1_000_000:",
     ),

@@ -81,14 +81,14 @@ BUGS = (
     Bug(
         f"{_BUDGET}::test_a_page_is_cut_to_what_is_left_and_its_cursor_goes_on_the_next_day",
         "the search that crosses the budget is whole",
-        "src/headgate/reading/local.py",
-        "return plan if most is None else replace(plan, limit=min(plan.limit, most))",
-        "return plan if most is None or most else replace(plan, limit=1)",
+        "src/headgate/reading/home.py",
+        "return plan if most is None else structs.replace(plan, limit=min(plan.limit, most))",
+        "return plan if most is None or most else structs.replace(plan, limit=1)",
     ),
     Bug(
         f"{_BUDGET}::test_related_records_count_and_are_cut_too",
         "related records are shown beyond the budget",
-        "src/headgate/reading/shown.py",
+        "src/headgate/reading/records.py",
         "if _key(child) in seen or len(seen) < most:",
         "if _key(child) in seen or most:",
     ),

@@ -166,9 +166,9 @@ BUGS = (
     Bug(
         "S3-22",
         "a token is admitted once for each tool",
-        "src/headgate/wiring.py",
-        "            access = await services.admission.admit(token)\n",
-        "            access = globals().get(via) or await services.admission.admit(token)\n            globals()[via] = access\n",
+        "src/headgate/stdio.py",
+        "        access = await services.admission.admit(token)\n",
+        "        access = globals().get(via) or await services.admission.admit(token)\n        globals()[via] = access\n",
     ),
     Bug(
         "S3-24",

@@ -35,7 +35,7 @@ _CHAIN = "src/headgate/audit/chain.py"
 _CONSENT = "src/headgate/console/consent.py"
 _GATEWAY = "src/headgate/mcp/gateway/hosted.py"
 _HOME = "src/headgate/home.py"
-_HOSTING = "src/headgate/hosting.py"
+_WIRING = "src/headgate/wiring.py"
 _LINES = "src/headgate/store/format/lines.py"
 _REFUSALS = "src/headgate/web/refusals.py"
 _SERVER = "src/headgate/mcp/serve/server.py"
@@ -96,16 +96,16 @@ BUGS = (
     Bug(
         f"{_DOWNLOAD}::test_a_backup_is_downloaded_and_only_its_passphrase_opens_it",
         "a downloaded backup has only keys beside the store",
-        _HOSTING,
+        _WIRING,
         "names=small_files(home)",
         'names=[one for one in small_files(home) if "/" in one]',
     ),
     Bug(
         f"{_DOWNLOAD}::test_a_backup_holds_the_records_of_a_home_in_a_database_and_not_an_old_file",
         "a downloaded backup is one of a file",
-        _HOSTING,
-        "make_backup=partial(_make_backup, home_in(program.home, settings.store_url, settings.store_home)),",
-        "make_backup=partial(_make_backup, program.home),",
+        _WIRING,
+        "        home = place_of(self.settings, self.home)\n        return backup_to_send",
+        "        home = self.home\n        return backup_to_send",
     ),
     Bug(
         _LOST,

@@ -1,25 +1,43 @@
-"""What all reads of a home share: its store, its catalog, its keys, its log, and what was decided."""
+"""What all reads of a home share (its store, catalog, keys, log, and what was decided), and what one read has."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import msgspec
+from msgspec import structs
 
 from headgate.audit.budget import DailyBudgets
-from headgate.audit.disclose import Discloser
+from headgate.audit.journal import Discloser
+from headgate.errors import HeadgateError
+from headgate.model.disclosure import Disclosed
 from headgate.model.grant import Access, TokenKind
-from headgate.model.ids import ConnectionId, FieldName, GrantId, StreamName, SubjectId
-from headgate.model.plan import ExpandPlan, PagePlan, Reach, RecordPlan
-from headgate.model.query import ExpandRequest, ListQuery, RecordQuery
+from headgate.model.ids import (
+    ConnectionId,
+    ConnectorKey,
+    FieldName,
+    GrantId,
+    RecordId,
+    RequestId,
+    StreamName,
+    SubjectId,
+)
+from headgate.model.instants import DAY_US, iso
+from headgate.model.plan import ChangesPlan, ExpandPlan, PagePlan, Reach, RecordPlan, SearchPlan
+from headgate.model.query import ExpandRequest, ListQuery, RecordQuery, WindowQuery
+from headgate.model.record import Record
+from headgate.model.rows import FieldWindow, FoundBlob
 from headgate.model.sealed import Sealer
+from headgate.model.warning import ReadWarning, budget_reached
 from headgate.policy.allowance import Allowance, SourceCatalog, StreamScope, allow
 from headgate.policy.capability import Rules
-from headgate.policy.choose import connector_of
+from headgate.policy.choose import ambiguous, connector_of
 from headgate.policy.cursors import Seals
-from headgate.policy.decide import Decision, decide_list, decide_record
-from headgate.reading.bodies import Labels
+from headgate.policy.decide import Decision, decide_key, decide_list, decide_record
+from headgate.reading.port import Body, Row
 from headgate.reading.turns import FairTurns
 
 if TYPE_CHECKING:
@@ -28,6 +46,26 @@ if TYPE_CHECKING:
 _MOST = 256
 _BASE64 = frozenset({"base64", "base64url"})
 _RecordKey = tuple[StreamName, ConnectionId | None, tuple[FieldName, ...] | None, tuple[ExpandRequest, ...]]
+
+
+#: By stream: the fields whose texts are declared as encoded bytes, with the type of the bytes.
+EncodedFields = Mapping[StreamName, Mapping[FieldName, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """What rows say about connections: the connector, and what the owner calls the connection."""
+
+    known: Mapping[ConnectionId, tuple[ConnectorKey, str | None]]
+    #: The fields of each stream that are declared as encoded bytes.
+    encoded: EncodedFields = field(default_factory=dict[StreamName, Mapping[FieldName, str]])
+
+    def of(self, connection_id: ConnectionId) -> Body:
+        """Return the members that tell a row's origin."""
+        key, name = self.known[connection_id]
+        if name is None:
+            return {"connection_id": connection_id, "connector_key": key}
+        return {"connection_id": connection_id, "connector_key": key, "display_name": name}
 
 
 class _DecidedRecord(NamedTuple):
@@ -131,7 +169,7 @@ class _CatalogMemo:
     )
 
 
-class ReadServices:
+class ReadableHome:
     """One home, open for reading."""
 
     __slots__ = (
@@ -215,3 +253,102 @@ class ReadServices:
 def _is_same(known: Access, access: Access) -> bool:
     # Admission returns one object until something is written, and comparing it with itself takes a while.
     return known is access or known == access
+
+
+class ReadContext(msgspec.Struct, frozen=True):
+    """One request: whose, and how it came in."""
+
+    access: Access
+    request_id: RequestId
+    #: The tool or route, for the log.
+    via: str
+    #: Warnings of the edge, to stand among those of the answer.
+    warnings: tuple[ReadWarning, ...] = ()
+    #: The owner looks at what the access would be shown: the read is the owner's in the log.
+    is_look: bool = False
+
+
+class Served(msgspec.Struct, frozen=True):
+    """A body, and what of the records it shows."""
+
+    body: Row
+    shown: tuple[Disclosed, ...] = ()
+    #: The body as JSON, where it was encoded already.
+    content: bytes | None = None
+
+
+class CurrentRead(msgspec.Struct, frozen=True):
+    """One read: the home, the request, what was decided for its access, and how many records it may show."""
+
+    home: ReadableHome
+    context: ReadContext
+    decisions: DecisionMemo
+    #: None for any number.
+    most: int | None
+
+    def meta(self, warnings: tuple[ReadWarning, ...] = ()) -> Body | msgspec.Raw:
+        """Return the ``meta`` member of an answer that counts nothing."""
+        if not self.context.warnings and not warnings:
+            return _NOTHING_TO_SAY
+        return meta((*self.context.warnings, *warnings))
+
+    def shortage(self, returned: int) -> tuple[ReadWarning, ...]:
+        """Warn that the records of the day are used up."""
+        next_day = (self.home.clock() // DAY_US + 1) * DAY_US
+        return (budget_reached(returned, iso(next_day)),)
+
+
+def meta(warnings: Iterable[ReadWarning], count: int | None = None) -> Body:
+    """Return the ``meta`` member: how much there is, and what to know about the answer."""
+    counted: Body = {"kind": "none"} if count is None else {"kind": "exact", "value": count}
+    return {"count": counted, "warnings": [warning.document() for warning in warnings]}
+
+
+#: The ``meta`` member of most answers.
+_NOTHING_TO_SAY = msgspec.Raw(msgspec.json.encode(meta(())))
+
+
+_Found = TypeVar("_Found", Record, FieldWindow, FoundBlob)
+
+
+def only(
+    allowance: Allowance,
+    scopes: Sequence[StreamScope],
+    found: Sequence[_Found],
+    missing: Callable[[], HeadgateError],
+) -> _Found:
+    """Return the one thing found; none is a refusal, and several are a choice for the caller."""
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise missing()
+    raise ambiguous(allowance.access, scopes, only=[candidate.connection_id for candidate in found])
+
+
+_OneRecord = TypeVar("_OneRecord", RecordQuery, WindowQuery)
+_NO_KEY = RecordId("\0")  # keys are stored without NUL
+
+
+async def with_whole_key(read: CurrentRead, query: _OneRecord) -> _OneRecord:
+    """Put the whole key into a query that has only its beginning.
+
+    If no visible record has it, a key that no record can have takes its place: the read goes on, and is
+    refused in the same way as for any other unknown id.
+    """
+    if query.key_digest is None:
+        return query
+    plan = decide_key(read.decisions.allowance, query, query.key_digest)
+    return structs.replace(query, record_id=await read.home.store.key(plan) or _NO_KEY, key_digest=None)
+
+
+_Limited = TypeVar("_Limited", ChangesPlan, SearchPlan)
+
+
+def bounded(plan: _Limited, most: int | None) -> _Limited:
+    """Limit a plan to as many records as may be shown."""
+    return plan if most is None else structs.replace(plan, limit=min(plan.limit, most))
+
+
+def time_field(scope: StreamScope) -> FieldName | None:
+    """Return the field with the time of a stream's records."""
+    return scope.declaration.consent_time_field or scope.declaration.cursor_field
