@@ -19,31 +19,31 @@ from headgate.wiring import Services
 _VIA = "console: narrow a grant"
 
 
-async def show(console: Services, asked: OwnerRequest) -> HttpReply:
+async def show(console: Services, request: OwnerRequest) -> HttpReply:
     """Show a grant, with what it shows now."""
-    issued = await console.clients.grant(grant_id(asked.places["grant_id"]))
-    return _page(asked, await _view(console, asked, issued, _as_it_is(issued)))
+    issued = await console.clients.grant(grant_id(request.places["grant_id"]))
+    return _page(request, await _view(console, request, issued, _as_it_is(issued)))
 
 
-async def change(console: Services, asked: OwnerRequest) -> HttpReply:
+async def change(console: Services, request: OwnerRequest) -> HttpReply:
     """Narrow a grant, or show what would stay of it."""
-    form = await asked.form()
-    issued = await console.clients.grant(grant_id(asked.places["grant_id"]))
+    form = await request.form()
+    issued = await console.clients.grant(grant_id(request.places["grant_id"]))
     catalog = await console.reads.catalog()
     try:
         narrowed = read_narrowed(issued, form.get, form.all, catalog, console.clock())
         if form.get("do") != "narrow":
-            return _page(asked, await _view(console, asked, narrowed, form, issued))
+            return _page(request, await _view(console, request, narrowed, form, issued))
         await console.clients.narrow_grant(issued, narrowed)
     except InvalidRequest as error:
         problem = f"{error.message} {error.hint}"
-        view = await _view(console, asked, issued, form, problem=problem)
-        return _page(asked, view, status=error.status)
+        view = await _view(console, request, issued, form, problem=problem)
+        return _page(request, view, status=error.status)
     return see_other(agent_path(issued.grant.client_id))
 
 
-def _page(asked: OwnerRequest, view: View, status: int = 200) -> HttpReply:
-    return page("narrow.html", Frame("Narrow a grant", asked, "agents"), view, status=status)
+def _page(request: OwnerRequest, view: View, status: int = 200) -> HttpReply:
+    return page("narrow.html", Frame("Narrow a grant", request, "agents"), view, status=status)
 
 
 def _as_it_is(issued: IssuedGrant) -> Form:
@@ -53,7 +53,7 @@ def _as_it_is(issued: IssuedGrant) -> Form:
 
 async def _view(
     console: Services,
-    asked: OwnerRequest,
+    request: OwnerRequest,
     narrowed: IssuedGrant,
     form: Form,
     whole: IssuedGrant | None = None,
@@ -63,7 +63,7 @@ async def _view(
     """Draw a grant that is shown, out of the whole one."""
     catalog, issued = await console.reads.catalog(), whole or narrowed
     terms = terms_of_grant(narrowed, catalog)
-    stream_previews = await preview(console.reads, terms, asked.request.context.request_id, _VIA)
+    stream_previews = await preview(console.reads, terms, request.web.context.request_id, _VIA)
     previews = {seen.stream.name: seen for seen in stream_previews}
 
     def stream(granted: StreamGrant) -> View:
