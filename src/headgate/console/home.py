@@ -29,7 +29,7 @@ _TROUBLE_PAGES = {
 }
 
 
-async def show(console: Services, asked: OwnerRequest) -> HttpReply:
+async def show(console: Services, request: OwnerRequest) -> HttpReply:
     """Show the first page."""
     now = console.clock()
     await console.pump.flush()
@@ -51,7 +51,7 @@ async def show(console: Services, asked: OwnerRequest) -> HttpReply:
         has_clients=bool(clients),
         now=now,
     )
-    return page("home.html", Frame("Home", asked, "home"), view)
+    return page("home.html", Frame("Home", request, "home"), view)
 
 
 def _troubles(troubles: Sequence[Trouble]) -> Iterator[View]:
