@@ -247,7 +247,7 @@ class Services:
         """What takes in the owner's records."""
         from headgate.sources.intake import Intake
 
-        return Intake(self.store, clock=self.clock)
+        return Intake(self.store, self.clock)
 
     @cached_property
     def uploads(self) -> Uploads:
@@ -472,7 +472,7 @@ def live_sources(home: Path, environment: Mapping[str, str]) -> dict[str, LiveSo
     from headgate.sources import registry
     from headgate.sources.calendar.account import CalendarAccount
     from headgate.sources.mail.imap import ImapSource
-    from headgate.sources.remote.source import RemoteSource
+    from headgate.sources.remote import RemoteSource
     from headgate.sources.secrets import Secrets
 
     secrets, notes = Secrets(environment), home / READING_NOTES

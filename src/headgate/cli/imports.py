@@ -19,7 +19,7 @@ from headgate.errors import InvalidRequest, StorageFull
 from headgate.home import with_home
 from headgate.sources.importing import Importer, ImportReport
 from headgate.sources.parsers import FileChoice, FileParser
-from headgate.sources.previewing import ImportPlan, PlannedImport
+from headgate.sources.planning import ImportPlan, PlannedImport
 from headgate.sources.reading_note import READING_NOTES
 from headgate.wiring import Services, now
 

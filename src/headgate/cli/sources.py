@@ -20,11 +20,10 @@ from headgate.errors import HeadgateError, NotFound
 from headgate.model.plan import Reach
 from headgate.model.record import Connection
 from headgate.settings import Settings
-from headgate.sources.accounts import account_job, add_account, state_of
+from headgate.sources.accounts import Accounts, account_job, add_account, state_of
 from headgate.sources.importing import ImportReport
 from headgate.sources.protocol import LiveSource
 from headgate.sources.registry import sources
-from headgate.sources.syncing import Accounts
 from headgate.wiring import Services, live_sources, now
 
 app = typer.Typer(help="Manage imported data, and accounts to fetch from.", rich_markup_mode=None)

@@ -21,7 +21,7 @@ from headgate.settings import Settings
 from headgate.sources.importing import Importer, ImportReport
 from headgate.sources.inputs.disk import settled_entries
 from headgate.sources.parsers import FileChoice, FileParser
-from headgate.sources.previewing import ImportPlan
+from headgate.sources.planning import ImportPlan
 from headgate.sources.reading_note import READING_NOTES
 from headgate.wiring import Services, now
 

@@ -15,7 +15,7 @@ from headgate.console.formatting import counted, day, number
 from headgate.console.pages import Frame, OwnerRequest, View, page, part
 from headgate.model.ids import client_id, stream_name
 from headgate.model.instants import DAY_US
-from headgate.sources.texts import safe_cell
+from headgate.sources.formats.texts import safe_cell
 from headgate.web.replies import NO_CONTENT, NO_STORE, HttpReply
 from headgate.wiring import Services
 

@@ -81,7 +81,7 @@ async def erase(console: Services, request: OwnerRequest) -> HttpReply:
         return see_other(f"{CONFIRM}?next={quote(request.here, safe='')}")
     if form.get("typed").strip() != card.name:
         return _erase_page(request, card, f"Type {card.name} to erase it.")
-    await console.intake.disconnect(ConnectionId(card.id))
+    await console.intake.store.delete_connection(ConnectionId(card.id))
     return see_other(f"{_PATH}?done=erased")
 
 

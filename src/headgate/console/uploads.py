@@ -15,7 +15,7 @@ from headgate.auth.sessions import check_form, check_site
 from headgate.console.pages import Frame, OwnerRequest, View, fetch_site, page, part, see_other
 from headgate.errors import HeadgateError, InvalidRequest, ResourceLimit
 from headgate.model.ids import is_plain
-from headgate.sources.identity import MADE_KEY
+from headgate.sources.formats.values import MADE_KEY
 from headgate.sources.uploads import Uploads
 from headgate.web.replies import HttpReply
 from headgate.wiring import Services
