@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from headgate.audit.chain import load_audit_key, seal_block, write_head
-from headgate.auth.introspect import load_secret
+from headgate.auth.documents import load_secret
 from headgate.auth.keys import load_ring
 from headgate.home import Home, open_home
 from headgate.model.ids import ConnectionId

@@ -11,9 +11,8 @@ from msgspec.structs import replace
 from headgate.errors import NotFound
 from headgate.model.plan import OffsetWindow, Reach, RecordPlan, WindowPlan
 from headgate.model.rows import ShelfSummary
-from headgate.policy import allowance, authorize, clauses, cursors, decide
+from headgate.policy import allowance, clauses, cursors, decide
 from headgate.policy.capability import Use
-from headgate.reading import local
 from headgate.store.engines import sqlite as sqlite_engine, store as engine
 from headgate.store.queries import aggregates, rows
 from headgate.store.search import meaning_scope, visible_text
@@ -22,13 +21,13 @@ Patch = pytest.MonkeyPatch
 
 
 def _everywhere(patch: Patch, replacement: Callable[..., Any]) -> None:
-    for module in (authorize, clauses, decide):
+    for module in (allowance, clauses, decide):
         patch.setattr(module, "authorize", replacement)
 
 
 def _lenient(patch: Patch, use: Use) -> None:
     """Let hidden fields pass for one use."""
-    original = authorize.authorize
+    original = allowance.authorize
 
     def open_wide(scope: Any, name: Any, asked: Use) -> Any:
         declared = scope.declaration.fields.get(name)
@@ -139,7 +138,7 @@ def snippet_with_hidden_text(patch: Patch) -> None:
 def cursor_that_holds_a_hidden_number(patch: Patch) -> None:
     original = cursors.seal_position
     patch.setattr(
-        local.cursors,
+        cursors,
         "seal_position",
         lambda seals, position, binding: f"{original(seals, position, binding)}{COUNT[0]}",
     )

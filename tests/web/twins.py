@@ -267,8 +267,8 @@ class Twins:
     def forget(self) -> None:
         """Forget what was worked out from rules that have changed."""
         for twin in (one for pair in self.pairs for one in pair):
-            twin.program.services.read_services._memo.decisions.clear()
-            twin.program.services.read_services.store._memory = SearchMemory()
+            twin.program.services.reads._memo.decisions.clear()
+            twin.program.services.reads.store._memory = SearchMemory()
 
     def close(self) -> None:
         self.runner.run(self._stack.aclose())

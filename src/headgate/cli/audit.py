@@ -10,14 +10,14 @@ from typing import Annotated, Any
 
 import typer
 
-from headgate.audit import chain, report
-from headgate.audit.report import all_entries, entry_document, newest_entries
+from headgate.audit import activity, chain
+from headgate.audit.activity import all_entries, entry_document, newest_entries
 from headgate.cli.stores import with_stores_if_any
 from headgate.cli.terminal import AsJson, many, require_home, settings_of, typed_instant
 from headgate.errors import IntegrityBroken, InvalidRequest, LogUnverifiable
 from headgate.model.ids import ConnectionId, RecordId, StreamName
 from headgate.model.instants import DAY_US, iso
-from headgate.wiring import HomeStores, now
+from headgate.wiring import Services, now
 
 app = typer.Typer(help="Show and check the audit log: what was read and refused.", rich_markup_mode=None)
 
@@ -43,7 +43,7 @@ def list_(
         _list_alarms(context, client, limit, as_json=as_json)
         return
 
-    async def find(stores: HomeStores) -> list[dict[str, Any]]:
+    async def find(stores: Services) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
         async for entry in newest_entries(stores.ledger):
             document = entry_document(entry)
@@ -60,7 +60,7 @@ def list_(
 def _list_alarms(context: typer.Context, client: str | None, limit: int, *, as_json: bool) -> None:
     factor = settings_of(context).settings.alarm_factor
 
-    async def find(stores: HomeStores) -> list[dict[str, Any]]:
+    async def find(stores: Services) -> list[dict[str, Any]]:
         return [
             {
                 "client_id": alarm.client_id,
@@ -68,7 +68,7 @@ def _list_alarms(context: typer.Context, client: str | None, limit: int, *, as_j
                 "records": alarm.records,
                 "usual": alarm.usual,
             }
-            for alarm in await stores.clients().alarms(factor)
+            for alarm in await stores.clients.alarms(factor)
             if client in {None, alarm.client_id}
         ][:limit]
 
@@ -99,7 +99,7 @@ def verify(
         _verify_pruned(context, pruned, as_json=as_json)
         return
 
-    async def check(stores: HomeStores) -> dict[str, Any]:
+    async def check(stores: Services) -> dict[str, Any]:
         verdict = await chain.verify(stores.ledger, chain.read_notes(stores.home))
         return {
             "whole": verdict.is_whole,
@@ -151,8 +151,8 @@ def who_read(
         None if connection is None else ConnectionId(connection),
     )
 
-    async def find(stores: HomeStores) -> list[dict[str, Any]]:
-        return [entry_document(entry) async for entry in report.who_read(stores.ledger, *looked_for)]
+    async def find(stores: Services) -> list[dict[str, Any]]:
+        return [entry_document(entry) async for entry in activity.who_read(stores.ledger, *looked_for)]
 
     _print(_run(context, find), "No client has read such a record.", as_json=as_json)
 
@@ -161,7 +161,7 @@ def who_read(
 def export(context: typer.Context, *, as_json: AsJson = False) -> None:
     """Print the whole log, one JSON object a line; with --json as one array."""
 
-    async def write(stores: HomeStores) -> None:
+    async def write(stores: Services) -> None:
         documents = (entry_document(entry) async for entry in all_entries(stores.ledger))
         if as_json:
             typer.echo(json.dumps([document async for document in documents]))
@@ -210,7 +210,7 @@ def _time(option: str, text: str, now: int) -> int:
     return at
 
 
-def _run(context: typer.Context, work: Callable[[HomeStores], Awaitable[Any]]) -> Any:
+def _run(context: typer.Context, work: Callable[[Services], Awaitable[Any]]) -> Any:
     return with_stores_if_any(settings_of(context).settings, work)
 
 

@@ -11,7 +11,7 @@ from headgate.auth.clients import add_owner_client
 from headgate.auth.oauth.clients import OAuthClient
 from headgate.cli.stores import with_stores
 from headgate.cli.terminal import AsJson, settings_of
-from headgate.wiring import HomeStores, now
+from headgate.wiring import Services, now
 
 app = typer.Typer(help="Register OAuth clients by hand.", rich_markup_mode=None)
 
@@ -34,8 +34,8 @@ def add(
 ) -> None:
     """Register a client, and print its id."""
 
-    async def work(stores: HomeStores) -> tuple[OAuthClient, str | None]:
-        return await add_owner_client(stores.oauth, name, redirect, now=now(), has_secret=secret)
+    async def work(stores: Services) -> tuple[OAuthClient, str | None]:
+        return await add_owner_client(stores.oauth_store, name, redirect, now=now(), has_secret=secret)
 
     client, text = with_stores(settings_of(context).settings, work)
     document = {"client_id": client.id, "client_secret": text, "redirect_uris": list(client.redirect_uris)}

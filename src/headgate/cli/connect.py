@@ -45,11 +45,12 @@ from headgate.cli.terminal import AsJson, State, echo, require_home, settings_of
 from headgate.errors import Conflict, HeadgateError, ResourceServerUnreachable
 from headgate.home import write_private
 from headgate.model.ids import ClientId, GrantId, RequestId
-from headgate.reading.local import LocalResourceServer, ReadContext
+from headgate.reading.home import ReadContext
+from headgate.reading.local import LocalResourceServer
 from headgate.reading.port import ReadAnswer
 from headgate.reading.remote import RemoteResourceServer, http_client
 from headgate.settings import CONFIG_VARIABLE, Settings
-from headgate.wiring import HomeStores, build_services, mcp_url, now, prepare, server_address
+from headgate.wiring import Services, build_services, mcp_url, now, prepare, server_address
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +160,7 @@ def _require_server(settings: Settings) -> None:
 def _refuse_connected(settings: Settings, program: AgentProgram) -> None:
     """Refuse to connect a program twice."""
 
-    async def work(stores: HomeStores) -> list[GrantId]:
+    async def work(stores: Services) -> list[GrantId]:
         return await _active_grants(stores, program)
 
     if older := with_stores(settings, work):
@@ -169,7 +170,7 @@ def _refuse_connected(settings: Settings, program: AgentProgram) -> None:
         )
 
 
-async def _active_grants(stores: HomeStores, program: AgentProgram) -> list[GrantId]:
+async def _active_grants(stores: Services, program: AgentProgram) -> list[GrantId]:
     at, granted = stores.judged_at(), await stores.ledger.grants()
     of_program = [one for one in granted if one.grant.client_id == ClientId(program.name)]
     return [one.grant.id for one in of_program if one.state(at) == "active"]
@@ -178,7 +179,7 @@ async def _active_grants(stores: HomeStores, program: AgentProgram) -> list[Gran
 def _issue(context: typer.Context, program: AgentProgram, choice: Choice, terms: _Terms) -> Issued:
     """Make the program's one grant; an earlier one ends."""
 
-    async def work(stores: HomeStores) -> Issued:
+    async def work(stores: Services) -> Issued:
         older = await _active_grants(stores, program)
         client = ClientId(program.name)
         conditions = Conditions(client, days=terms.days, daily_records=terms.daily_records)
@@ -273,7 +274,7 @@ async def _in_home(settings: Settings, token: str) -> ReadAnswer:
     services = build_services(settings, prepare(settings))
     async with services.running():
         read = ReadContext(await services.admission.admit(token), RequestId("req_connect"), "connect")
-        return await LocalResourceServer(services.read_services, read).streams()
+        return await LocalResourceServer(services.reads, read).streams()
 
 
 def _document(

@@ -13,7 +13,7 @@ from headgate.cli.sources import find_connection
 from headgate.cli.stores import with_stores
 from headgate.cli.terminal import AsJson, settings_of
 from headgate.sources.exporting import ExportFormat, ExportReport, export_connection
-from headgate.wiring import HomeStores
+from headgate.wiring import Services
 
 
 def export(
@@ -37,7 +37,7 @@ def export(
     In CSV, text that a spreadsheet would run as a formula gets an apostrophe in front.
     """
 
-    async def work(stores: HomeStores) -> ExportReport:
+    async def work(stores: Services) -> ExportReport:
         found = await find_connection(stores, connection)
         return await export_connection(stores.store, found, directory, ExportFormat(form), stream or ())
 

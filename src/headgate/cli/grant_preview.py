@@ -50,13 +50,13 @@ def ask_for_everything(choice: Choice, *, is_confirmed: bool) -> None:
 async def _preview(settings: Settings, choice: Choice) -> tuple[Sequence[GrantPreview], Mapping[str, str]]:
     services = build_services(replace(settings, semantic_model="off"), prepare(settings))
     async with services.running():
-        catalog = await services.read_services.catalog()
+        catalog = await services.reads.catalog()
         named = with_ids(choice, catalog)
         try:
             terms = chosen_terms(named, catalog)
         except InvalidAuthorizationDetails as refusal:
             raise refused_choice(refusal, catalog, named) from None
-        found = await preview(services.read_services, terms, RequestId("req_preview"), "cli:preview")
+        found = await preview(services.reads, terms, RequestId("req_preview"), "cli:preview")
         return found, {
             connection.id: connection.display_name or connection.id
             for connection in catalog.connections.values()

@@ -42,7 +42,7 @@ from headgate.model.ids import (
 )
 from headgate.model.instants import DAY_US, iso
 from headgate.model.ledger import IssuedGrant
-from headgate.wiring import HomeStores, mcp_url, now
+from headgate.wiring import Services, mcp_url, now
 
 app = typer.Typer(help="Create, list and revoke grants: what clients may see.", rich_markup_mode=None)
 
@@ -83,7 +83,7 @@ def create(  # noqa: PLR0913 - each is an option of the command
         show_preview(settings, choice, client, days)
     ask_for_everything(choice, is_confirmed=yes)
 
-    async def work(stores: HomeStores) -> Issued:
+    async def work(stores: Services) -> Issued:
         return await issue_choice(stores, choice, Conditions(name, days=days, daily_records=daily))
 
     issued = with_stores(settings, work)
@@ -103,7 +103,7 @@ def create(  # noqa: PLR0913 - each is an option of the command
         echo(context, _issued_text(client, issued, address))
 
 
-async def issue_choice(stores: HomeStores, choice: Choice, conditions: Conditions) -> Issued:
+async def issue_choice(stores: Services, choice: Choice, conditions: Conditions) -> Issued:
     """Issue what a person chose on the command line."""
     catalog = await stores.catalog()
     if conditions.days is not None:
@@ -135,10 +135,10 @@ def save_token(context: typer.Context, client: str, issued: Issued, address: str
 def list_(context: typer.Context, *, as_json: AsJson = False) -> None:
     """List every grant with dates, last use and budget."""
 
-    async def work(stores: HomeStores) -> list[tuple[dict[str, Any], GrantOverview]]:
+    async def work(stores: Services) -> list[tuple[dict[str, Any], GrantOverview]]:
         overviews = {
             grant.issued.grant.id: grant
-            for client in await stores.clients().overview()
+            for client in await stores.clients.overview()
             for grant in client.grants
         }
         now = stores.judged_at()
@@ -189,7 +189,7 @@ def show(
 ) -> None:
     """Describe in words what a grant allows."""
 
-    async def work(stores: HomeStores) -> str:
+    async def work(stores: Services) -> str:
         now, found = stores.judged_at(), await _named(stores, grant)
         if as_json:
             documents = [issued_document(one, now) for one in found]
@@ -219,7 +219,7 @@ def revoke(
     The client is refused from its next request on.
     """
 
-    async def work(stores: HomeStores) -> list[str]:
+    async def work(stores: Services) -> list[str]:
         found = await _named(stores, grant)
         active = [one for one in found if one.grant.id == grant or one.revoked_at is None]
         for one in active:
@@ -237,7 +237,7 @@ def revoke(
         typer.echo(f"{grant} had no active grant.")
 
 
-async def _named(stores: HomeStores, name: str) -> list[IssuedGrant]:
+async def _named(stores: Services, name: str) -> list[IssuedGrant]:
     """Find a grant by its id, or the grants of a client."""
     one = await stores.ledger.grant(grant_id(name))
     if one is not None:

@@ -19,9 +19,9 @@ from headgate.errors import InvalidRequest, StorageFull
 from headgate.home import with_home
 from headgate.sources.importing import Importer, ImportReport
 from headgate.sources.parsers import FileChoice, FileParser
-from headgate.sources.previewing import ImportPlan, PlannedImport
+from headgate.sources.planning import ImportPlan, PlannedImport
 from headgate.sources.reading_note import READING_NOTES
-from headgate.wiring import HomeStores, now
+from headgate.wiring import Services, now
 
 #: Something was left out: rows were rejected, a file could not be read, or reading ended early.
 EXIT_REJECTED = 65
@@ -102,7 +102,7 @@ def _plan(parser: FileParser) -> ImportPlan:
 
 
 def _run(context: typer.Context, planned: Sequence[PlannedImport]) -> list[ImportReport]:
-    async def work(stores: HomeStores) -> list[ImportReport]:
+    async def work(stores: Services) -> list[ImportReport]:
         importer = Importer(stores.store, clock=now)
         reports: list[ImportReport] = []
         for one in planned:

@@ -18,7 +18,7 @@ from headgate.cli.terminal import AsJson, many, settings_of
 from headgate.errors import InvalidRequest
 from headgate.model.grant import OwnerScope
 from headgate.model.instants import iso
-from headgate.wiring import HomeStores, mcp_url, now, welcome_url
+from headgate.wiring import Services, mcp_url, now, welcome_url
 
 app = typer.Typer(help="Create owner tokens, and reset the password.", rich_markup_mode=None)
 
@@ -42,7 +42,7 @@ def reset(
     settings = settings_of(context).settings
     _ask_to_reset(settings.home, is_confirmed=yes)
 
-    async def work(stores: HomeStores) -> str:
+    async def work(stores: Services) -> str:
         secret, link = fresh_link(stores.judged_at())
         await stores.ledger.owner.reset(link)
         stores.log_command("headgate owner reset")
@@ -85,7 +85,7 @@ def token(
     Without --scope the token may do everything.
     """
 
-    async def work(stores: HomeStores) -> str:
+    async def work(stores: Services) -> str:
         limited = None if scope == "all" else OwnerScope(scope)
         return await issue_owner_token(stores.ledger, now=now(), name=name, scope=limited, days=days)
 
@@ -97,7 +97,7 @@ def token(
 def tokens(context: typer.Context, *, as_json: AsJson = False) -> None:
     """List your active tokens."""
 
-    async def work(stores: HomeStores) -> list[dict[str, Any]]:
+    async def work(stores: Services) -> list[dict[str, Any]]:
         return [
             {
                 "mark": token_mark(one),
@@ -106,7 +106,7 @@ def tokens(context: typer.Context, *, as_json: AsJson = False) -> None:
                 "issued_at": iso(one.issued_at),
                 "expires_at": None if one.expires_at is None else iso(one.expires_at),
             }
-            for one in await stores.clients().owner_tokens()
+            for one in await stores.clients.owner_tokens()
         ]
 
     found = with_stores_if_any(settings_of(context).settings, work)
@@ -127,8 +127,8 @@ def revoke_token(
 ) -> None:
     """Revoke one of your tokens, at once."""
 
-    async def work(stores: HomeStores) -> None:
-        await stores.clients().revoke_owner_token(mark)
+    async def work(stores: Services) -> None:
+        await stores.clients.revoke_owner_token(mark)
 
     with_stores(settings_of(context).settings, work)
     typer.echo(f"{mark} is revoked.")
@@ -137,9 +137,9 @@ def revoke_token(
 def stop_all(context: typer.Context, *, as_json: AsJson = False) -> None:
     """Revoke every grant of every agent, at once."""
 
-    async def work(stores: HomeStores) -> int:
-        await stop_callers(stores.oauth)
-        return await stores.clients().stop_all()
+    async def work(stores: Services) -> int:
+        await stop_callers(stores.oauth_store)
+        return await stores.clients.stop_all()
 
     ended = with_stores(settings_of(context).settings, work)
     typer.echo(json.dumps({"ended": ended}) if as_json else f"{many(ended, 'grant')} ended.")

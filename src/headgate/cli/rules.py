@@ -7,14 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
-from headgate.auth.tokens import fresh_id
+from headgate.auth.keys import fresh_id
 from headgate.cli.import_text import printable
 from headgate.cli.stores import with_stores
 from headgate.cli.terminal import AsJson, json_text, settings_of
 from headgate.model.hiding import HidingRule, ReadySet, RuleId, RuleKind
 from headgate.model.instants import iso
 from headgate.reading.rules import ChosenRule, active_rules, add_rule, try_rule
-from headgate.wiring import HomeStores, now
+from headgate.wiring import Services, now
 
 app = typer.Typer(help="Hide records from every client.", rich_markup_mode=None)
 _Stream = Annotated[str, typer.Option(help="Only in this stream.", metavar="STREAM")]
@@ -31,7 +31,7 @@ def _noun() -> None:
 def list_(context: typer.Context, *, as_json: AsJson = False) -> None:
     """List the rules, and how many records each hides."""
 
-    async def work(stores: HomeStores) -> list[dict[str, Any]]:
+    async def work(stores: Services) -> list[dict[str, Any]]:
         return [_document(rule.rule, hidden=rule.hidden) for rule in await active_rules(stores.store)]
 
     found = with_stores(settings_of(context).settings, work)
@@ -67,7 +67,7 @@ def add(  # noqa: PLR0913 - the options of a command
     """
     kind, text = _chosen(value, words, pattern, ready)
 
-    async def work(stores: HomeStores) -> dict[str, Any]:
+    async def work(stores: Services) -> dict[str, Any]:
         chosen = ChosenRule(kind, text, field, stream)
         if only_count:
             found = await try_rule(stores.store, chosen)
@@ -97,7 +97,7 @@ def remove(
     Clients can again see what their grants allow, unless another rule hides it.
     """
 
-    async def work(stores: HomeStores) -> int:
+    async def work(stores: Services) -> int:
         return await stores.store.remove_rule(RuleId(rule), at=now())
 
     shown = with_stores(settings_of(context).settings, work)

@@ -20,12 +20,11 @@ from headgate.errors import HeadgateError, NotFound
 from headgate.model.plan import Reach
 from headgate.model.record import Connection
 from headgate.settings import Settings
-from headgate.sources.accounts import account_job, add_account, state_of
+from headgate.sources.accounts import Accounts, account_job, add_account, state_of
 from headgate.sources.importing import ImportReport
 from headgate.sources.protocol import LiveSource
 from headgate.sources.registry import sources
-from headgate.sources.syncing import Accounts
-from headgate.wiring import HomeStores, live_sources, now
+from headgate.wiring import Services, live_sources, now
 
 app = typer.Typer(help="Manage imported data, and accounts to fetch from.", rich_markup_mode=None)
 
@@ -44,7 +43,7 @@ def list_(context: typer.Context, *, as_json: AsJson = False) -> None:
     """List connections and available sources."""
     files, live = sources(), _live_sources(context)
 
-    async def work(stores: HomeStores) -> list[dict[str, Any]]:
+    async def work(stores: Services) -> list[dict[str, Any]]:
         return [await _row(stores, connection) for connection in await stores.store.connections()]
 
     rows = with_stores_if_any(settings_of(context).settings, work)
@@ -89,7 +88,7 @@ def _second(time: str) -> str:
 def show(context: typer.Context, connection: _Which, *, as_json: AsJson = False) -> None:
     """Show the streams, counts and settings of a connection."""
 
-    async def work(stores: HomeStores) -> dict[str, Any]:
+    async def work(stores: Services) -> dict[str, Any]:
         found = await find_connection(stores, connection)
         declared = (await stores.store.declarations())[found.connector_key]
         reaches = [Reach(name, (found.id,), (), with_hidden=True) for name in declared.streams]
@@ -160,7 +159,7 @@ def add(
         raise typer.BadParameter("it is written NAME=VALUE", param_hint="'--set'")
     seconds = None if every is None else _seconds(every)
 
-    async def work(stores: HomeStores) -> Connection:
+    async def work(stores: Services) -> Connection:
         given = {name: value for name, _, value in pairs}
         job = account_job(known[source], given, connection, every_seconds=seconds)
         return await add_account(stores.store, job)
@@ -198,7 +197,7 @@ def sync(
     failures: list[HeadgateError] = []
     settings = settings_of(context).settings
 
-    async def work(stores: HomeStores) -> list[ImportReport]:
+    async def work(stores: Services) -> list[ImportReport]:
         reports: list[ImportReport] = []
         every = await stores.store.connections()
         chosen = (
@@ -228,7 +227,7 @@ def sync(
 
 
 async def _fetch(
-    settings: Settings, stores: HomeStores, connection: Connection, *, is_named: bool
+    settings: Settings, stores: Services, connection: Connection, *, is_named: bool
 ) -> ImportReport | None:
     if not is_named and (await state_of(stores.store, connection)).live_source is None:
         return None
@@ -260,7 +259,7 @@ def remove(
     'headgate store erase' also removes every trace of them.
     """
 
-    async def name(stores: HomeStores) -> Connection:
+    async def name(stores: Services) -> Connection:
         return await find_connection(stores, connection)
 
     settings = settings_of(context).settings
@@ -268,7 +267,7 @@ def remove(
     if not yes:
         typer.confirm(f"Remove {printable(found.display_name, 60)} ({found.id})?", abort=True, err=True)
 
-    async def work(stores: HomeStores) -> None:
+    async def work(stores: Services) -> None:
         await stores.store.delete_connection(found.id)
 
     with_stores(settings, work)
@@ -279,7 +278,7 @@ def _live_sources(context: typer.Context) -> Mapping[str, LiveSource]:
     return live_sources(Path(settings_of(context).settings.home), os.environ)
 
 
-async def _row(stores: HomeStores, connection: Connection) -> dict[str, Any]:
+async def _row(stores: Services, connection: Connection) -> dict[str, Any]:
     state = await state_of(stores.store, connection)
     return {
         "connection_id": connection.id,
@@ -290,7 +289,7 @@ async def _row(stores: HomeStores, connection: Connection) -> dict[str, Any]:
     }
 
 
-async def find_connection(stores: HomeStores, text: str) -> Connection:
+async def find_connection(stores: Services, text: str) -> Connection:
     """Find a connection by its id or its name."""
     every = await stores.store.connections()
     found = [one for one in every if text in {one.id, one.display_name}]

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from headgate.settings import Settings
-from headgate.wiring import HomeStores, open_stores
+from headgate.wiring import Services, open_stores
 
 _T = TypeVar("_T")
 
 
-def with_stores(settings: Settings, work: Callable[[HomeStores], Awaitable[_T]]) -> _T:
+def with_stores(settings: Settings, work: Callable[[Services], Awaitable[_T]]) -> _T:
     """Open the store and ledger, run the work on them, and close them."""
 
     async def run() -> _T:
@@ -25,7 +25,7 @@ def with_stores(settings: Settings, work: Callable[[HomeStores], Awaitable[_T]])
     return asyncio.run(run())
 
 
-def with_stores_if_any(settings: Settings, work: Callable[[HomeStores], Awaitable[_T]]) -> _T:
+def with_stores_if_any(settings: Settings, work: Callable[[Services], Awaitable[_T]]) -> _T:
     """Run work that changes nothing: a home that is not there is read as an empty one, and is not created."""
     if settings.home.exists():
         return with_stores(settings, work)

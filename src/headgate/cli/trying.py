@@ -42,13 +42,13 @@ def try_tool(
         services = build_services(settings, prepare(settings))
         async with services.running():
             try:
-                named = await services.clients().client(client_id(client))
+                named = await services.clients.client(client_id(client))
                 granted = named.readable(grant_id(grant) if grant else None)
             except NotFound as error:
                 raise NotFound(error.message, hint="See 'headgate grants list'.") from None
             access = await services.admission.access_as(granted)
             address = mcp_url(settings).removesuffix("/mcp")
-            return await look(services.read_services, access, tool, given, address)
+            return await look(services.reads, access, tool, given, address)
 
     done = asyncio.run(work())
     typer.echo(json_text(done.whole(), indent=2) if as_json else done.text)

@@ -21,9 +21,9 @@ from headgate.settings import Settings
 from headgate.sources.importing import Importer, ImportReport
 from headgate.sources.inputs.disk import settled_entries
 from headgate.sources.parsers import FileChoice, FileParser
-from headgate.sources.previewing import ImportPlan
+from headgate.sources.planning import ImportPlan
 from headgate.sources.reading_note import READING_NOTES
-from headgate.wiring import HomeStores, now
+from headgate.wiring import Services, now
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def _imported(settings: Settings, path: Path) -> WatchEvent:
         return WatchEvent(path, "", with_stores(settings, partial(_run, plan)), plan.unknown)
 
 
-async def _run(plan: ImportPlan, stores: HomeStores) -> Sequence[ImportReport]:
+async def _run(plan: ImportPlan, stores: Services) -> Sequence[ImportReport]:
     importer = Importer(stores.store, clock=now)
     jobs = [one.job for one in plan.imports]
     return [await importer.run(job) for job in jobs if not await importer.has_run(job)]

@@ -15,13 +15,11 @@ import msgspec
 from starlette.types import Receive, Scope, Send
 
 from headgate.errors import InvalidRequest, MethodRefused, NotFound, ResourceLimit
-from headgate.web.admission import Callers
+from headgate.web.admission import Callers, Sharing
 from headgate.web.api.definitions import Endpoint
-from headgate.web.context import RequestContext
-from headgate.web.guard import Sharing
 from headgate.web.refusals import Flavour
-from headgate.web.replies import PDPP_VERSION, Header, HttpReply
-from headgate.web.services import WebServices
+from headgate.web.replies import PDPP_VERSION, Header, HttpReply, RequestContext
+from headgate.wiring import Services
 
 _PLACE = re.compile(r"{(\w+)}")
 
@@ -30,7 +28,7 @@ class WebRequest(msgspec.Struct, frozen=True):
     """A request that was admitted, as its handler sees it."""
 
     context: RequestContext
-    services: WebServices
+    services: Services
     #: The values at the places of the path, percent-decoded.
     places: Mapping[str, str]
     scope: Scope

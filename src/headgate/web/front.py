@@ -18,12 +18,10 @@ from headgate.errors import HeadgateError, MisdirectedRequest, ResourceLimit, Se
 from headgate.model.ids import RequestId
 from headgate.telemetry import get_logger, logs_requests
 from headgate.web.addresses import Address, AddressTable, WebRequest
-from headgate.web.admission import EdgeAdmission
-from headgate.web.context import REQUEST, RequestContext, read_headers
-from headgate.web.guard import Guard, asked_method, permission, sharing_headers
+from headgate.web.admission import EdgeAdmission, Guard, asked_method, permission, sharing_headers
 from headgate.web.refusals import Flavour, refusal
-from headgate.web.replies import NO_STORE, HttpReply, ResponseSender
-from headgate.web.services import WebServices
+from headgate.web.replies import NO_STORE, REQUEST, HttpReply, RequestContext, ResponseSender, read_headers
+from headgate.wiring import Services
 
 _ID_BYTES = 8
 _IDS_A_FETCH = 256
@@ -39,7 +37,7 @@ class Front:
         *,
         guard: Guard,
         admission: EdgeAdmission,
-        services: WebServices,
+        services: Services,
         lifespan: ASGIApp,
     ) -> None:
         self._table = table

@@ -14,15 +14,14 @@ from hypothesis import HealthCheck, Phase, example, given, settings, strategies 
 
 from headgate.auth.grants import Choice, Conditions, issue
 from headgate.mcp.serve.call import TOOL_HANDLERS, call
-from headgate.mcp.serve.handles import HandleMaker
-from headgate.mcp.serve.reader import Reader
+from headgate.mcp.serve.reader import HandleMaker, Reader
 from headgate.mcp.serve.results import ServerIdentity, result_of
 from headgate.mcp.serve.tools import TOOLS
-from headgate.model.ids import RequestId, StreamName
-from headgate.model.reference import RecordRef
+from headgate.model.ids import RecordRef, RequestId, StreamName
 from headgate.model.rows import Batch
 from headgate.policy.allowance import SourceCatalog
-from headgate.reading.local import LocalResourceServer, ReadContext
+from headgate.reading.home import ReadContext
+from headgate.reading.local import LocalResourceServer
 from headgate.text.budget import size
 from tests.in_process import LocalProgram, local_program
 
@@ -102,7 +101,7 @@ async def make_reader(program: LocalProgram, connections: int, lines: list[bytes
         program.services.ledger, Choice(), Conditions("agent"), catalog=catalog, now=program.clock.at
     )
     access = await program.services.admission.admit(issued.access_token)
-    reads = program.services.read_services
+    reads = program.services.reads
     port = LocalResourceServer(reads, ReadContext(access, RequestId("req_1"), "test"))
     return Reader(port, HandleMaker(reads.sealer), "https://gate.example")
 

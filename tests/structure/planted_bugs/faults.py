@@ -65,15 +65,15 @@ BUGS = (
     Bug(
         _LARGE,
         "documents are drawn in the event loop",
-        "src/headgate/reading/local.py",
-        "await draw(size, self._as_shown, served, show)",
-        "self._as_shown(served, show)",
+        "src/headgate/reading/records.py",
+        "await draw(size, _as_shown, read, served, show)",
+        "_as_shown(read, served, show)",
     ),
     # What strangers send
     Bug(
         _KEYS,
         "every host that was asked for is remembered",
-        "src/headgate/web/guard.py",
+        "src/headgate/web/admission.py",
         "@lru_cache(maxsize=256)",
         "@lru_cache(maxsize=None)",
     ),
@@ -101,7 +101,7 @@ BUGS = (
     Bug(
         _KEYS,
         "every decision on a record is remembered",
-        "src/headgate/reading/services.py",
+        "src/headgate/reading/home.py",
         "if len(self._records) >= _MOST:",
         "if len(self._records) >= 1_000_000:",
     ),
@@ -144,7 +144,7 @@ BUGS = (
     Bug(
         f"{_FULL}::test_a_home_that_was_stopped_by_a_full_disk_is_listed_verified_and_served",
         "a full home says that it is ready",
-        "src/headgate/web/health.py",
+        "src/headgate/web/pages.py",
         '"ready" if reads.store.is_writable else "degraded"',
         '"ready"',
     ),
@@ -254,7 +254,7 @@ BUGS = (
     Bug(
         _ACROSS,
         "a listing goes on before the last of pruned entries",
-        "src/headgate/audit/report.py",
+        "src/headgate/audit/activity.py",
         "before = found[-1].first",
         "before = found[-1].seq",
     ),

@@ -35,7 +35,7 @@ _CHAIN = "src/headgate/audit/chain.py"
 _CONSENT = "src/headgate/console/consent.py"
 _GATEWAY = "src/headgate/mcp/gateway/hosted.py"
 _HOME = "src/headgate/home.py"
-_HOSTING = "src/headgate/hosting.py"
+_WIRING = "src/headgate/wiring.py"
 _LINES = "src/headgate/store/format/lines.py"
 _REFUSALS = "src/headgate/web/refusals.py"
 _SERVER = "src/headgate/mcp/serve/server.py"
@@ -96,16 +96,16 @@ BUGS = (
     Bug(
         f"{_DOWNLOAD}::test_a_backup_is_downloaded_and_only_its_passphrase_opens_it",
         "a downloaded backup has only keys beside the store",
-        _HOSTING,
+        _WIRING,
         "names=small_files(home)",
         'names=[one for one in small_files(home) if "/" in one]',
     ),
     Bug(
         f"{_DOWNLOAD}::test_a_backup_holds_the_records_of_a_home_in_a_database_and_not_an_old_file",
         "a downloaded backup is one of a file",
-        _HOSTING,
-        "make_backup=partial(_make_backup, home_in(program.home, settings.store_url, settings.store_home)),",
-        "make_backup=partial(_make_backup, program.home),",
+        _WIRING,
+        "        home = place_of(self.settings, self.home)\n        return backup_to_send",
+        "        home = self.home\n        return backup_to_send",
     ),
     Bug(
         _LOST,
@@ -141,7 +141,7 @@ BUGS = (
     Bug(
         "tests/auth/test_keys.py::test_a_damaged_password_of_resource_servers_is_refused_and_left_alone",
         "blanks make a password long enough",
-        "src/headgate/auth/introspect.py",
+        "src/headgate/auth/documents.py",
         "if len(content) < _SECRET_BYTES or not",
         "if not content or not",
     ),
@@ -163,7 +163,7 @@ BUGS = (
     Bug(
         _HOST,
         "a refused host is named in the refusal",
-        "src/headgate/web/guard.py",
+        "src/headgate/web/admission.py",
         "            raise MisdirectedRequest\n",
         '            raise MisdirectedRequest(f"This server is not {headers.host}.")\n',
     ),
@@ -255,22 +255,22 @@ BUGS = (
         _LATE,
         "a new client is approved long after the sign-in",
         _CONSENT,
-        "needs_proof(is_fresh=asked.session.is_fresh, may_call=bool(calls))",
+        "needs_proof(is_fresh=request.session.is_fresh, may_call=bool(calls))",
         "needs_proof(is_fresh=True, may_call=bool(calls))",
     ),
     Bug(
         _PASSKEY,
         "a new client is shown long after the sign-in",
         _CONSENT,
-        "needs_proof(is_fresh=asked.session.is_fresh, may_call=may_call)",
+        "needs_proof(is_fresh=request.session.is_fresh, may_call=may_call)",
         "needs_proof(is_fresh=True, may_call=may_call)",
     ),
     Bug(
         _USED,
         "the use of a session is a new sign-in",
         _SESSIONS,
-        "found = replace(found, used_at=now)",
-        "found = replace(found, used_at=now, proved_at=now)",
+        "stored = replace(stored, used_at=now)",
+        "stored = replace(stored, used_at=now, proved_at=now)",
     ),
     Bug(
         _USED,

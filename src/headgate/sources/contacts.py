@@ -1,0 +1,210 @@
+"""The source of contacts: vCard files (.vcf) of versions 2.1, 3.0 and 4.0, one or many cards in each."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import IO, Any
+
+from headgate.model.instants import instant
+from headgate.sources.declaring import StreamSpec, all_but, fields
+from headgate.sources.file_source import FileSource
+from headgate.sources.formats.content_lines import ContentLine, components, properties
+from headgate.sources.formats.values import RowKeys, id_of, without_empty
+from headgate.sources.inputs.tree import InputFile
+from headgate.sources.protocol import Attachment, Reject, Row
+
+#: A year that Apple writes for birthdays without one.
+_NO_YEAR = "1604"
+_BIRTHDAY = re.compile(r"(\d{4}|--)-?(\d\d)-?(\d\d)(?:T.*|\s.*)?", re.ASCII)
+_STAMP = re.compile(
+    r"(\d{4})-?(\d\d)-?(\d\d)T(\d\d):?(\d\d):?(\d\d)(?:[.,]\d+)?(Z|[+-]\d\d:?\d\d)?", re.ASCII
+)
+_DATA = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w=.-]+)*;base64,", re.IGNORECASE | re.ASCII)
+_IMAGES = {"JPG": "image/jpeg"}
+_KINDS = {"org": "organisation", "group": "group"}
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What a card says."""
+
+    uid: str | None
+    #: The fields of the record but its key; `name` is among them.
+    data: Mapping[str, Any]
+    photo: Attachment | None
+
+
+def read_card(lines: Sequence[str]) -> Card | str:
+    """Read a card, or say why it is none."""
+    found: dict[str, list[ContentLine]] = {}
+    for line in properties(lines):
+        found.setdefault(line.name, []).append(line)
+    data = without_empty(_data(found))
+    name = data.get("name") or next((data[field][0] for field in ("emails", "phones") if field in data), None)
+    if name is None:
+        return "The card has no name, organisation, email or phone."
+    photo = next((content for line in found.get("PHOTO", ()) if (content := _photo(line))), None)
+    people = [name, *data.get("emails", ())]
+    return Card(_uid(found), {**data, "name": name, "people": list(dict.fromkeys(people))}, photo)
+
+
+def _data(found: Mapping[str, list[ContentLine]]) -> dict[str, Any]:
+    name = _parts(found, "N", 5)
+    organisation = ", ".join(filter(None, _parts(found, "ORG", 5)))
+    return {
+        "name": _full_name(found, name) or organisation,
+        "given_name": name[1],
+        "family_name": name[0],
+        "nickname": _text(found, "NICKNAME"),
+        "kind": _kind(found, name),
+        "emails": _texts(found, "EMAIL", "mailto:"),
+        "phones": _texts(found, "TEL", "tel:"),
+        "accounts": _texts(found, "IMPP"),
+        "organisation": organisation,
+        "job": _text(found, "TITLE") or _text(found, "ROLE"),
+        "birthday": _birthday(found.get("BDAY", ())),
+        "addresses": [_address(line) for line in found.get("ADR", ()) if _address(line)],
+        "websites": _texts(found, "URL"),
+        "groups": [item for line in found.get("CATEGORIES", ()) for item in line.items if item],
+        "notes": "\n\n".join(_texts(found, "NOTE")),
+        "updated_at": _time(_text(found, "REV")),
+        "photo_url": next((line.value for line in found.get("PHOTO", ()) if _is_address(line)), None),
+    }
+
+
+def _uid(found: Mapping[str, list[ContentLine]]) -> str | None:
+    uid = _text(found, "UID")
+    return uid.removeprefix("urn:uuid:") if uid else None
+
+
+def _full_name(found: Mapping[str, list[ContentLine]], name: Sequence[str]) -> str:
+    family, given, additional, prefix, suffix = name
+    return _text(found, "FN") or " ".join(filter(None, (prefix, given, additional, family, suffix)))
+
+
+def _kind(found: Mapping[str, list[ContentLine]], name: Sequence[str]) -> str:
+    kind = (_text(found, "KIND") or _text(found, "X-ADDRESSBOOKSERVER-KIND") or "").lower()
+    is_company = _text(found, "X-ABSHOWAS") == "COMPANY" or ("ORG" in found and not any(name[:3]))
+    return _KINDS.get(kind) or ("organisation" if is_company else "person")
+
+
+def _parts(found: Mapping[str, list[ContentLine]], name: str, count: int) -> list[str]:
+    parts = next((line.parts[:count] for line in found.get(name, ())), list[str]())
+    return parts + [""] * (count - len(parts))
+
+
+def _text(found: Mapping[str, list[ContentLine]], name: str) -> str | None:
+    return next((line.text for line in found.get(name, ()) if line.text), None)
+
+
+def _texts(found: Mapping[str, list[ContentLine]], name: str, scheme: str = "") -> list[str]:
+    texts = (line.text for line in found.get(name, ()))
+    bare = (text[len(scheme) :] if text.lower().startswith(scheme) else text for text in texts)
+    return list(dict.fromkeys(filter(None, bare)))
+
+
+def _address(line: ContentLine) -> str:
+    return ", ".join(part.replace("\n", ", ") for part in line.parts if part)
+
+
+def _birthday(lines: Sequence[ContentLine]) -> str | None:
+    match = next((match for line in lines if (match := _BIRTHDAY.fullmatch(line.text))), None)
+    if match is None:
+        return None
+    year, month, day = match.groups()
+    try:
+        # 1604 is a leap year, so it also judges the 29th of February.
+        date(int(_NO_YEAR if year == "--" else year), int(month), int(day))
+    except ValueError:
+        return None
+    return f"--{month}-{day}" if year in {"--", _NO_YEAR} else f"{year}-{month}-{day}"
+
+
+def _time(text: str | None) -> str | None:
+    match = _STAMP.fullmatch(text or "")
+    if match is None:
+        return None
+    year, month, day, hour, minute, second, zone = match.groups()
+    found = f"{year}-{month}-{day}T{hour}:{minute}:{second}{zone or ''}"
+    return found if instant(found) is not None else None
+
+
+def _is_address(line: ContentLine) -> bool:
+    return line.value.lower().startswith(("http://", "https://"))
+
+
+def _photo(line: ContentLine) -> Attachment | None:
+    words = [value.upper() for name in ("ENCODING", "TYPE") for value in line.parameters.get(name, ())]
+    inline = _DATA.match(line.value[:200])
+    if inline is None and not {"B", "BASE64"} & set(words):
+        return None
+    text = line.value[inline.end() :] if inline else line.value
+    try:
+        content = base64.b64decode("".join(text.split()), validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    return Attachment(content, (inline and inline.group(1)) or _image_type(words)) if content else None
+
+
+def _image_type(words: Sequence[str]) -> str:
+    named = (word for word in words if word not in {"B", "BASE64"} and word.isascii() and word.isalnum())
+    found = next(named, "JPEG")
+    return _IMAGES.get(found, f"image/{found.lower()}")
+
+
+_CARD = frozenset({"VCARD"})
+_SUFFIXES = frozenset({".vcf", ".vcard"})
+_FIELDS = fields(
+    "id name given_name family_name nickname kind emails:list phones:list accounts:list organisation job birthday "
+    "addresses:list websites:list groups:list notes updated_at:time photo:file photo_url people:list",
+    kind="person, organisation or group.",
+    accounts="Addresses for instant messages.",
+    job="The title or role in the organisation.",
+    birthday="YYYY-MM-DD, or --MM-DD if the year is not known.",
+    addresses="Postal addresses, each in one line.",
+    people="The name and the email addresses, for the search for people.",
+)
+_NAMES = ("id", "name", "given_name", "family_name", "nickname", "kind", "organisation", "job", "groups")
+_REACH = (*_NAMES, "emails", "phones", "accounts", "websites", "people")
+_CONTACTS = StreamSpec(
+    name="contacts",
+    label="Contacts",
+    detail="One person or organisation of an address book.",
+    fields=_FIELDS,
+    title="name",
+    words=("name", "nickname", "organisation", "job", "notes"),
+    groups=("organisation", "kind", "family_name"),
+    views=(
+        ("names", "Names and organisations only", _NAMES),
+        ("reach", "Names, emails and phones, without addresses, birthdays and notes", _REACH),
+        ("without_notes", "Everything but notes", all_but(_FIELDS, "notes")),
+    ),
+)
+
+
+def _is_vcard(file: InputFile) -> bool:
+    return file.suffix in _SUFFIXES and b"BEGIN:VCARD" in file.head.upper()
+
+
+def _cards(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]:
+    keys = RowKeys()
+    for component in components(content, _CARD):
+        if not component.kind:
+            continue
+        place = f"{file.name}, card {component.number}"
+        card = read_card(component.lines) if component.problem is None else component.problem
+        yield Reject(place, card) if isinstance(card, str) else _row(card, keys, place)
+
+
+def _row(card: Card, keys: RowKeys, place: str) -> Row:
+    key = id_of(card.uid) if card.uid else keys.key(card.data["name"])
+    attachments = {"photo": card.photo} if card.photo else {}
+    return Row("contacts", {"id": key, **card.data}, attachments, place)
+
+
+CONTACTS = FileSource("contacts", "Contacts", (_CONTACTS,), _is_vcard, _cards)

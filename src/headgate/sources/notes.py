@@ -1,0 +1,257 @@
+"""Notes as a source: each file is a note, named by its path."""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, datetime, time
+from html import unescape
+from pathlib import PurePosixPath
+from typing import IO, Any, cast
+
+import yaml
+
+from headgate.model.instants import instant, iso
+from headgate.sources.declaring import StreamSpec, fields
+from headgate.sources.file_source import read_each
+from headgate.sources.formats.texts import clean, decode, one_line
+from headgate.sources.formats.values import id_of
+from headgate.sources.inputs.tree import InputFile, InputTree
+from headgate.sources.mail.html import text_of_html
+from headgate.sources.protocol import Certainty, Item, Recognised, Reject, Row, Source
+
+NOTE_STREAM = StreamSpec(
+    name="notes",
+    label="Notes",
+    detail="One note: a Markdown, text or HTML file with its tags and the notes it links to.",
+    fields=fields(
+        "id title text folder kind author tags:list links:list created_at:time modified_at:time properties:object"
+    ),
+    time="modified_at",
+    title="title",
+    words=("title", "text", "author"),
+    groups=("folder", "kind", "author"),
+    views=(
+        (
+            "titles",
+            "Titles, folders and tags without the text",
+            ("id", "title", "folder", "tags", "modified_at"),
+        ),
+        ("texts", "The notes without their properties", ("id", "title", "text", "folder", "modified_at")),
+    ),
+)
+
+
+_TITLE = re.compile(r"<title[^<>]*>([^<]*)", re.IGNORECASE)
+_HTML_HEADING = re.compile(r"<h1[^<>]*>([^<]*)", re.IGNORECASE)
+
+
+def title_and_text(html: str) -> tuple[str | None, str]:
+    """Return the title, if the page has one, and the text line by line."""
+    found = _TITLE.search(html) or _HTML_HEADING.search(html)
+    text = "\n\n".join(part for part in text_of_html(html) if part)
+    return (unescape(found[1]) if found else None), text
+
+
+_MAX_CHARS = 64 * 1024
+_MAX_DEPTH = 16
+_MAX_EVENTS = 20_000
+_MAX_MEMBERS = 200
+#: What begins a level inside a line. Ordinary properties have few, and need not be parsed twice.
+_NESTING = ("[", "{", "- ", "-\t", "? ", "?\t")
+_MANY_SIGNS = 100
+_MAX_INTEGER = 2**63 - 1
+_FENCED = re.compile(r"\A(---|\+\+\+)[ \t]*\n(.*?)^\1[ \t]*$\n?", re.DOTALL | re.MULTILINE)
+
+
+class FrontMatterRefused(ValueError):
+    """What stands before a note is not what it looks like."""
+
+
+def split_front_matter(text: str) -> tuple[dict[str, Any], str]:
+    """Return the properties and the text after them.
+
+    Raises:
+        FrontMatterRefused: the properties cannot be read.
+    """
+    if not text.startswith(("---", "+++")):
+        return {}, text
+    found = _FENCED.match(text[:_MAX_CHARS])
+    if found is None:
+        return {}, text
+    loaded = _toml(found[2]) if found[1] == "+++" else _yaml(found[2])
+    if not isinstance(loaded, Mapping):
+        # A line of dashes is also a rule, and the text after it is prose.
+        return {}, text
+    plain = cast("dict[str, Any]", _plain(loaded, _MAX_DEPTH))
+    return plain, text[found.end() :]
+
+
+def _toml(text: str) -> Any:
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError):
+        raise FrontMatterRefused("Its properties are not TOML.") from None
+
+
+def _yaml(text: str) -> Any:
+    try:
+        if "*" in text or sum(text.count(sign) for sign in _NESTING) > _MANY_SIGNS:
+            _refuse_bombs(text)
+        return yaml.load(text, Loader=yaml.CSafeLoader)
+    except (yaml.YAMLError, ValueError, OverflowError, RecursionError, TypeError, AttributeError, KeyError):
+        raise FrontMatterRefused("Its properties are not YAML that can be read.") from None
+
+
+def _refuse_bombs(text: str) -> None:
+    """Refuse aliases, by which a few lines become any number of values, and depth."""
+    depth = 0
+    for count, event in enumerate(cast("Any", yaml).parse(text, Loader=yaml.CSafeLoader)):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if isinstance(event, yaml.AliasEvent) or depth > _MAX_DEPTH or count > _MAX_EVENTS:
+            raise FrontMatterRefused
+
+
+def _plain(value: Any, left: int) -> Any:
+    """Write a value of YAML or TOML as one of JSON that can be stored; None if there is none."""
+    if left > 0 and isinstance(value, Mapping):
+        members = list(cast("Mapping[Any, Any]", value).items())[:_MAX_MEMBERS]
+        return {clean(str(key), 200) or "": _plain(one, left - 1) for key, one in members}
+    if left > 0 and isinstance(value, list | set | tuple):
+        return [_plain(one, left - 1) for one in list(cast("list[Any]", value))[:_MAX_MEMBERS]]
+    return _plain_scalar(value)
+
+
+def _plain_scalar(value: Any) -> Any:
+    if isinstance(value, str):
+        return clean(value, _MAX_CHARS)
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    is_number = isinstance(value, int | float) and math.isfinite(value) and abs(value) <= _MAX_INTEGER
+    return value if is_number else None
+
+
+MAX_NOTE_BYTES = 4 * 1024 * 1024
+_MARKDOWN = frozenset({".md", ".markdown", ".mdown", ".mkd"})
+_HTML = frozenset({".html", ".htm", ".xhtml"})
+_NOTES = _MARKDOWN | _HTML | {".txt", ".text"}
+#: What lies beside notes: pictures, recordings and documents, but no other program's data.
+_BESIDE = frozenset(
+    {".pdf", ".docx", ".odt", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".heic"}
+    | {".mp3", ".m4a", ".mp4", ".wav", ".css", ".js", ".canvas"}
+)
+_MAX_LISTED = 200
+_MAX_TITLE = 300
+_FENCED_CODE = re.compile(r"```.*?```|~~~.*?~~~|`[^`\n]*`", re.DOTALL)
+_TAG = re.compile(r"(?<![\w/&#\[(])#([^\W\d][\w/-]{0,99})")
+_WIKI_LINK = re.compile(r"\[\[([^\[\]\n|#]{1,300})")
+_NOTE_LINK = re.compile(r"\]\(<?([^()<>\s]{1,300}\.(?:md|markdown))(?:#[^()\s]{0,300})?>?\)")
+_HEADING = re.compile(r"^#{1,6}[ \t]+(.+?)[ \t]*#*$|^([^\n#>\-\s][^\n]*)\n=+[ \t]*$", re.MULTILINE)
+_CREATED = ("created", "created_at", "date", "date_created", "creation_date")
+_MODIFIED = ("modified", "modified_at", "updated", "updated_at", "lastmod", "last_modified", "date_modified")
+
+
+class NotesSource(Source):
+    """Markdown, text and HTML files."""
+
+    name = "notes"
+    title = "Notes"
+    streams = (NOTE_STREAM,)
+
+    def detect(self, tree: InputTree) -> Sequence[Recognised]:
+        """Take every note; text and HTML only where no other program's data lies beside them."""
+        is_folder_of_notes = all(file.suffix in _NOTES | _BESIDE for file in tree.files)
+        wanted = _NOTES if is_folder_of_notes else _MARKDOWN
+        files = [file for file in tree.files if file.suffix in wanted]
+        if not files:
+            return []
+        has_markdown = any(file.suffix in _MARKDOWN for file in files)
+        certainty = Certainty.FORMAT if has_markdown else Certainty.GENERIC
+        return [Recognised(self.name, f"Notes {tree.label}", files, certainty)]
+
+    def read(self, found: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
+        return read_each(found, resume, _read)
+
+
+NOTES = NotesSource()
+
+
+def _read(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]:
+    raw = content.read(MAX_NOTE_BYTES + 1)
+    if len(raw) > MAX_NOTE_BYTES:
+        yield Reject(file.name, f"Only its first {MAX_NOTE_BYTES} bytes are read.")
+    text = decode(raw[:MAX_NOTE_BYTES])
+    kind = "markdown" if file.suffix in _MARKDOWN else "html" if file.suffix in _HTML else "text"
+    properties: dict[str, Any] = {}
+    title: str | None = None
+    if kind == "html":
+        title, text = title_and_text(text)
+    elif kind == "markdown":
+        try:
+            properties, text = split_front_matter(text)
+        except FrontMatterRefused as error:
+            yield Reject(file.name, str(error) or "Its properties refer to each other or nest too deep.")
+        title = _heading(text)
+    yield Row("notes", _note(file, kind, title, text, properties), place=file.name)
+
+
+def _note(
+    file: InputFile, kind: str, title: str | None, text: str, properties: dict[str, Any]
+) -> dict[str, Any]:
+    plain = _FENCED_CODE.sub("", text) if kind == "markdown" else ""
+    created, modified = _time(properties, _CREATED), _time(properties, _MODIFIED)
+    file_time = None if file.modified_at is None else iso(file.modified_at)
+    folder = PurePosixPath(file.name).parent.as_posix()
+    links = _WIKI_LINK.findall(plain) + _NOTE_LINK.findall(plain)
+    own_title = properties.get("title")
+    data = {
+        "id": id_of(file.name),
+        "title": one_line(own_title if isinstance(own_title, str) else title, _MAX_TITLE) or clean(file.stem),
+        "text": clean(text),
+        "folder": None if folder == "." else clean(folder),
+        "kind": kind,
+        "author": _author(properties),
+        "tags": _listed(
+            [*_words(properties.get("tags")), *_words(properties.get("tag")), *_TAG.findall(plain)]
+        ),
+        "links": _listed(links),
+        "created_at": created,
+        "modified_at": modified or created or file_time,
+        "properties": properties or None,
+    }
+    return {name: value for name, value in data.items() if value is not None}
+
+
+def _heading(text: str) -> str | None:
+    found = _HEADING.search(_FENCED_CODE.sub("", text[:20_000]))
+    return (found[1] or found[2]) if found else None
+
+
+def _author(properties: Mapping[str, Any]) -> str | None:
+    names = _words(properties.get("author"), separator=None) or _words(
+        properties.get("authors"), separator=None
+    )
+    return one_line(", ".join(names), _MAX_TITLE)
+
+
+def _words(value: Any, separator: str | None = r"[,\s]+") -> list[str]:
+    if isinstance(value, str):
+        return re.split(separator, value) if separator else [value]
+    values = cast("list[Any]", value) if isinstance(value, list) else []
+    return [one for one in values if isinstance(one, str)]
+
+
+def _listed(words: Sequence[str]) -> list[str] | None:
+    cleaned = (clean(word.lstrip("#"), _MAX_TITLE) for word in words)
+    return list(dict.fromkeys(word for word in cleaned if word))[:_MAX_LISTED] or None
+
+
+def _time(properties: Mapping[str, Any], names: Sequence[str]) -> str | None:
+    for name in names:
+        value = properties.get(name)
+        at = instant(value.strip()) if isinstance(value, str) else None
+        if at is not None:
+            return iso(at)
+    return None
