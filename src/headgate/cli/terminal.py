@@ -106,9 +106,8 @@ def connection_named(labels: Mapping[str, str], text: str) -> str:
         return ids[0]
     problem = f"{len(ids)} connections are called" if ids else "There is no connection"
     names = ", ".join(sorted(f"{printable(label, 60)} ({key})" for key, label in labels.items()))
-    raise NotFound(
-        f"{problem} '{text[:80]}'.", hint=f"Connections are {names}." if names else "There are none yet."
-    )
+    hint = f"Connections are {names}." if names else "See 'headgate sources list'."
+    raise NotFound(f"{problem} '{text[:80]}'.", hint=hint)
 
 
 def typed_instant(text: str, now: int) -> int | None:

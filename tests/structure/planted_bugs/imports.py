@@ -319,9 +319,9 @@ BUGS = (
     Bug(
         "S0-B7",
         "a transport of the program is closed",
-        "src/headgate/mcp/client/pool.py",
-        '        """Leave the transport open; it belongs to the program."""\n',
-        '        """Close the transport."""\n        await self._transport.aclose()\n',
+        "src/headgate/mcp/client/wire.py",
+        "        if isinstance(self._transport, PooledTransport):\n            await self._transport.aclose()\n",
+        "        await self._transport.aclose()\n",
     ),
     Bug(
         "S0-B8",
