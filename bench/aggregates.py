@@ -26,8 +26,8 @@ from headgate.model.ids import ConnectorKey, FieldName, StreamName
 from headgate.model.plan import AggregatePlan, PagePlan, Reach, TimeGroups
 from headgate.model.query import Count, ExactFilter, Granularity, Metric, RangeFilter
 from headgate.model.rows import Batch
-from headgate.store.relational.store import Store
-from headgate.store.sqlite.engine import SqliteStore
+from headgate.store.engines.sqlite import SqliteStore
+from headgate.store.engines.store import Store
 from tests import postgres
 
 _KEY = ConnectorKey("example.bank")

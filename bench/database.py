@@ -16,7 +16,7 @@ from psycopg import sql
 
 from bench.homes import CACHE
 from headgate.home import Home, HomeInDatabase, home_in
-from headgate.store.maintenance import copy_store
+from headgate.store.engines.commands import copy_store
 from tests.postgres import Server
 
 FOLDER = CACHE / "postgres"

@@ -42,9 +42,9 @@ from headgate.model.plan import (
 from headgate.model.query import Metric
 from headgate.model.rows import Batch
 from headgate.model.terms import parse_terms
-from headgate.store.engines import open_engine
-from headgate.store.relational.store import Store
-from headgate.store.sqlite.paths import FILE
+from headgate.store.engines.opening import open_engine
+from headgate.store.engines.store import Store
+from headgate.store.sqlite import FILE
 from tests.postgres import Server
 
 MESSAGES = StreamName("messages")

@@ -18,9 +18,9 @@ from bench.records import HOME, Household, Made, declaration
 from headgate.home import open_home
 from headgate.model.ids import ConnectionId, StreamName
 from headgate.model.rows import Batch
-from headgate.store.relational.store import Store
-from headgate.store.sqlite.engine import SqliteStore
-from headgate.store.sqlite.paths import FILE
+from headgate.store.engines.sqlite import SqliteStore
+from headgate.store.engines.store import Store
+from headgate.store.sqlite import FILE
 
 CONNECTIONS = 20
 CACHE = Path(".cache/bench")

@@ -28,7 +28,7 @@ from headgate.sources.inputs.archives import opened_tree
 from headgate.sources.inputs.tree import InputTree
 from headgate.sources.parts import parts
 from headgate.sources.planning import chosen_sources, plan_imports
-from headgate.store.sqlite.engine import SqliteStore
+from headgate.store.engines.sqlite import SqliteStore
 
 MIB = 1024 * 1024
 MOST_TIMES = 2.5

@@ -26,8 +26,8 @@ from headgate.model.ids import ConnectionId, FieldName, StreamName
 from headgate.model.plan import Reach, SearchPlan, SearchReach
 from headgate.model.query import SearchSort
 from headgate.model.terms import parse_terms
-from headgate.store.sqlite.engine import SqliteStore
-from headgate.store.sqlite.paths import FILE
+from headgate.store.engines.sqlite import SqliteStore
+from headgate.store.sqlite import FILE
 
 _NOW = 1_790_000_000_000_000
 _TURNS = 25

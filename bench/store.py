@@ -53,8 +53,8 @@ from headgate.model.plan import (
 from headgate.model.query import Granularity, Metric
 from headgate.model.rows import Aggregate, Page, SearchPage
 from headgate.model.terms import parse_terms
-from headgate.store.sqlite.engine import SqliteStore
-from headgate.store.sqlite.paths import FILE
+from headgate.store.engines.sqlite import SqliteStore
+from headgate.store.sqlite import FILE
 
 MESSAGES = StreamName("messages")
 _WINDOW = 4096

@@ -13,17 +13,15 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from headgate.auth.grants import OWNER, issue_owner_token
-from headgate.auth.tokens import digest_of
+from headgate.auth.keys import digest_of
 from headgate.home import open_home
-from headgate.hosting import build_config
+from headgate.hosting import running_all, web_app
 from headgate.model.grant import Grant, TokenKind
 from headgate.model.ids import ConnectorKey, PackageId
 from headgate.model.ledger import IssuedGrant, IssuedToken
 from headgate.settings import Settings, resolve
-from headgate.telemetry import configure_logs
-from headgate.web.app import build_app
-from headgate.web.guard import Metrics
-from headgate.wiring import AppServices, build_services
+from headgate.telemetry import Metrics, configure_logs
+from headgate.wiring import Services, build_services
 from tests.http_clients import HttpAnswer
 
 NOW = 1_800_000_000_000_000
@@ -45,7 +43,7 @@ class Clock:
 class LocalProgram:
     """The program, its application, a clock that a test moves, and an owner's token."""
 
-    def __init__(self, services: AppServices, app: Any, clock: Clock, owner: str, metrics: Metrics) -> None:
+    def __init__(self, services: Services, app: Any, clock: Clock, owner: str, metrics: Metrics) -> None:
         self.metrics = metrics
         self.services = services
         self.app = app
@@ -166,11 +164,10 @@ async def local_program(place: Path, **flags: str) -> AsyncIterator[LocalProgram
     services = build_services(
         settings, open_home(settings.home), clock=clock, seconds=lambda: clock.at / 1_000_000
     )
-    config = build_config(settings, services)
-    app = build_app(config)
-    async with _in_one_task(config.lifespan(app)):
+    app = web_app(services)
+    async with _in_one_task(running_all(services)):
         owner = await issue_owner_token(services.ledger, now=clock.at)
-        yield LocalProgram(services, app, clock, owner, config.services.metrics)
+        yield LocalProgram(services, app, clock, owner, services.metrics)
 
 
 def record(key: str, emitted_at: str = "2026-03-01T00:00:00Z", **data: Any) -> dict[str, Any]:

@@ -18,7 +18,7 @@ import msgspec
 from headgate.model.ids import ConnectionId, ConnectorKey, StreamName
 from headgate.model.instants import instant, iso
 from headgate.model.rows import Batch
-from headgate.store.relational.store import Store
+from headgate.store.engines.store import Store
 
 _SEED = 8321
 _START = instant("2024-01-01T08:00:00Z") or 0

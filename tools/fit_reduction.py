@@ -1,6 +1,6 @@
 """Fit the matrix that reduces the vectors of the default model.
 
-Usage: python tools/fit_reduction.py SENTENCES.txt src/headgate/store/semantic/reduction.npz
+Usage: python tools/fit_reduction.py SENTENCES.txt src/headgate/store/models/reduction.npz
 
 One sentence a line, in all languages of the model, a few hundred of each. Vectors that are stored were made with the
 matrix that is in the package: its digest is part of the model's, so another matrix makes every home's vectors anew.

@@ -19,7 +19,6 @@ import headgate
 from headgate import hosting, wiring
 from headgate.home import open_home
 from headgate.settings import Settings, resolve
-from headgate.web.app import build_app
 
 _OURS = str(Path(headgate.__file__).parent)
 _META = {
@@ -63,8 +62,7 @@ def main() -> None:
 
 async def _walk_all(settings: Settings, token: str, connection: str) -> dict[str, list[CodeType]]:
     program = wiring.build_services(settings, open_home(settings.home))
-    config = hosting.build_config(settings, program)
-    app = build_app(config)
+    app = hosting.web_app(program)
     call = {
         "name": "query_records",
         "arguments": {"stream": "messages", "connection_id": connection},
@@ -77,7 +75,7 @@ async def _walk_all(settings: Settings, token: str, connection: str) -> dict[str
         "a search": ("GET", "/v1/search?q=coffee", b""),
     }
     walks: dict[str, list[CodeType]] = {}
-    async with config.lifespan(app):
+    async with hosting.running_all(program):
         for name, (method, path, content) in requests.items():
             # The first request fills what is remembered between requests.
             await _ask(app, token, method, path, content)

@@ -22,9 +22,9 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from headgate.mcp.client import ImportOptions, from_mcp
-from headgate.operations.spec import AccessControl
 from headgate.operations.registration import expose
 from headgate.operations.registry import Registry
+from headgate.operations.spec import AccessControl
 
 #: Of the processor time that the SDK's ``Client.call_tool`` takes.
 LIMIT_RATIO = 1.3

@@ -12,10 +12,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from headgate.operations.spec import AccessControl, Identity
 from headgate.operations.registration import HandlerRegistration, OperationContext
 from headgate.operations.registry import Registry
-from headgate.operations.spec import OperationSpec, OperationType, Visibility
+from headgate.operations.spec import AccessControl, Identity, OperationSpec, OperationType, Visibility
 
 LIMIT_US = 40.0
 _CALLER = Identity("bench", frozenset({"use"}))

@@ -19,8 +19,8 @@ from headgate.model.plan import Reach, SearchPlan, SearchReach
 from headgate.model.query import SearchMode
 from headgate.model.rows import Batch
 from headgate.model.terms import parse_terms
-from headgate.store.semantic.models import MeaningModel
-from headgate.store.sqlite.engine import SqliteStore
+from headgate.store.engines.sqlite import SqliteStore
+from headgate.store.models.model import MeaningModel
 
 #: From a question to the ids of the sections found, the best first.
 Searcher = Callable[[str], Sequence[str]]

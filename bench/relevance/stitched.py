@@ -16,7 +16,7 @@ import msgspec
 from bench.relevance.scoring import NEAR, RIGHT, Question
 from headgate.model.ids import ConnectionId
 from headgate.model.rows import Batch
-from headgate.store.sqlite.engine import SqliteStore
+from headgate.store.engines.sqlite import SqliteStore
 from tests.stitched import _TOPICS, fill
 
 NAME = "stitched"

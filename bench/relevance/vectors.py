@@ -9,9 +9,9 @@ from pathlib import Path
 import apsw
 import numpy as np
 
-from headgate.store.semantic.choice import chosen_model
-from headgate.store.semantic.models import Embedder, MeaningModel
-from headgate.store.semantic.vectors import Floats
+from headgate.store.format.vectors import Floats
+from headgate.store.models.choice import chosen_model
+from headgate.store.models.model import Embedder, MeaningModel
 
 
 class CachedEmbedder:

@@ -13,7 +13,7 @@ from bench.homes import NOW
 from bench.records import HOME, Household, declaration
 from headgate.model.ids import StreamName
 from headgate.model.rows import Batch
-from headgate.store.postgres.engine import PostgresStore
+from headgate.store.engines.postgres import PostgresStore
 from headgate.store.postgres.migrate import open_place
 
 _SIZES = (

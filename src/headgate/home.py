@@ -280,10 +280,10 @@ def _creating(directory: Path) -> Generator[None]:
 
 def make_private_directory(directory: Path) -> None:
     """Make a directory and those above it that are missing, each for the owner alone whatever the umask is."""
-    for one in reversed((directory, *directory.parents)):
-        if not one.is_dir():
-            one.mkdir(mode=0o700)
-            one.chmod(0o700)
+    for parent in reversed((directory, *directory.parents)):
+        if not parent.is_dir():
+            parent.mkdir(mode=0o700)
+            parent.chmod(0o700)
 
 
 def key_ages(home: Home) -> dict[str, int]:
@@ -315,7 +315,9 @@ def _make_private(directory: Path) -> None:
 
 def _is_something_else(directory: Path) -> bool:
     """Return whether a directory has files, but none of a home; then its mode must stay."""
-    return any(directory.iterdir()) and not any((directory / one).exists() for one in ("keys", "records.db"))
+    return any(directory.iterdir()) and not any(
+        (directory / name).exists() for name in ("keys", "records.db")
+    )
 
 
 def _refuse_public(path: Path) -> None:

@@ -91,8 +91,8 @@ def _limits() -> tuple[Callable[[], int], ...]:
     """Find the limits of the process: for each a function that measures what is left."""
     space = _space_bytes()
     # Only Linux says how much of its address space a process has taken.
-    found = [partial(_left_of_space, space)] if space is not None and _TAKEN.exists() else []
-    return (*found, *(partial(_left_of_group, group, most) for group, most in _groups()))
+    limits = [partial(_left_of_space, space)] if space is not None and _TAKEN.exists() else []
+    return (*limits, *(partial(_left_of_group, group, most) for group, most in _groups()))
 
 
 @lru_cache(maxsize=1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,38 +21,7 @@ CONFIG_VARIABLE = f"{_PREFIX}CONFIG"
 DEFAULT_HOME = platformdirs.user_data_dir("headgate")
 #: How an address of PostgreSQL names a password outside of its first part.
 _IN_QUERY = "password="
-_PORT_MAX = 65535
 _HOME_NAME_MOST = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """The resolved value of every setting."""
-
-    home: Path
-    store_url: str
-    store_home: str
-    host: str
-    port: int
-    log_level: str
-    log_format: str
-    public_url: str
-    allowed_hosts: frozenset[str]
-    allowed_origins: frozenset[str]
-    trusted_proxies: frozenset[str]
-    behind_proxy: bool
-    workers: int
-    max_requests: int
-    rate_limit: int
-    refresh_window: int
-    alarm_factor: int
-    log_queries: bool
-    strict_core: bool
-    semantic_model: str
-    semantic_key_file: Path | None
-    gateway_servers: Path | None
-    gateway_clients: frozenset[str]
-    sync_minutes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +63,6 @@ def _choice(*allowed: str) -> Callable[[str], str]:
         return text
 
     return read
-
-
-def _port(text: str) -> int:
-    if not (text.isascii() and text.isdecimal()) or not 0 <= int(text) <= _PORT_MAX:
-        raise ValueError(f"must be a whole number from 0 to {_PORT_MAX}")
-    return int(text)
 
 
 def _whole(least: int, most: int) -> Callable[[str], int]:
@@ -171,125 +134,107 @@ def _host(text: str) -> str:
     return text
 
 
-ALL_SETTINGS: tuple[Setting, ...] = (
-    Setting(
-        "home",
-        "The directory that holds your records, grants and log.",
-        DEFAULT_HOME,
-        _path,
-    ),
-    Setting(
-        "store_url",
+def _setting(read: Callable[[str], Any], default: str, about: str) -> Any:
+    return field(metadata={"read": read, "default": default, "about": about})
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The resolved value of every setting; each field states how its text is read, the default text and what it is for."""
+
+    home: Path = _setting(_path, DEFAULT_HOME, "The directory that holds your records, grants and log.")
+    store_url: str = _setting(
+        _database,
+        "",
         "A PostgreSQL database for the records, such as postgresql://user@host/name; empty is a file in the home. "
         "Put the password into a .pgpass file or PGPASSWORD.",
-        "",
-        _database,
-    ),
-    Setting("store_home", "The name of the home in that database.", "main", _home_name),
-    Setting("host", "The address to listen on.", "127.0.0.1", _host),
-    Setting("port", "The port to listen on; 0 takes any free one.", "8321", _port),
-    Setting("log_level", "What is logged.", "info", _choice("debug", "info", "warning", "error")),
-    Setting(
-        "log_format",
-        "How it is logged: auto is text on a terminal and JSON lines elsewhere.",
-        "auto",
+    )
+    store_home: str = _setting(_home_name, "main", "The name of the home in that database.")
+    host: str = _setting(_host, "127.0.0.1", "The address to listen on.")
+    port: int = _setting(_whole(0, 65535), "8321", "The port to listen on; 0 takes any free one.")
+    log_level: str = _setting(_choice("debug", "info", "warning", "error"), "info", "What is logged.")
+    log_format: str = _setting(
         _choice("auto", "text", "json"),
-    ),
-    Setting(
-        "public_url", "The address others reach this server by; empty is the one it listens on.", "", _address
-    ),
-    Setting(
-        "allowed_hosts",
-        "Host names to answer for beside loopback and private addresses, with commas between.",
-        "",
+        "auto",
+        "How it is logged: auto is text on a terminal and JSON lines elsewhere.",
+    )
+    public_url: str = _setting(
+        _address, "", "The address others reach this server by; empty is the one it listens on."
+    )
+    allowed_hosts: frozenset[str] = _setting(
+        _names, "", "Host names to answer for beside loopback and private addresses, comma-separated."
+    )
+    allowed_origins: frozenset[str] = _setting(
         _names,
-    ),
-    Setting(
-        "allowed_origins",
-        "Origins of pages that may call from a browser, such as https://app.example, with commas between.",
         "",
+        "Origins of pages that may call from a browser, such as https://app.example, comma-separated.",
+    )
+    trusted_proxies: frozenset[str] = _setting(
         _names,
-    ),
-    Setting(
-        "trusted_proxies",
-        "Addresses of proxies that may name the client and the scheme of a request, with commas between.",
         "",
-        _names,
-    ),
-    Setting(
-        "behind_proxy",
-        "A proxy with https stands before this server; without one it listens on this machine alone.",
-        "false",
+        "Addresses of proxies that may name the client and the scheme of a request, comma-separated.",
+    )
+    behind_proxy: bool = _setting(
         _switch,
-    ),
-    Setting("workers", "The number of server processes.", "1", _whole(1, 64)),
-    Setting("max_requests", "How many requests a process works on at once.", "512", _whole(1, 65535)),
-    Setting(
-        "rate_limit",
-        "Requests a second for each token, at each process; 0 is no limit.",
-        "200",
-        _whole(0, 1_000_000),
-    ),
-    Setting(
-        "refresh_window",
+        "false",
+        "A TLS-terminating proxy is in front of this server. Without one, it listens on this machine alone.",
+    )
+    workers: int = _setting(_whole(1, 64), "1", "The number of server processes.")
+    max_requests: int = _setting(_whole(1, 65535), "512", "How many requests a process works on at once.")
+    rate_limit: int = _setting(
+        _whole(0, 1_000_000), "200", "Requests a second for each token, at each process; 0 is no limit."
+    )
+    refresh_window: int = _setting(
+        _whole(0, 3600),
+        "600",
         "Seconds in which a refresh token may be exchanged again, for clients that lost the answer or share a token "
         "among sessions; 0 ends the session at once, as PDPP Core does.",
-        "600",
-        _whole(0, 3600),
-    ),
-    Setting(
-        "alarm_factor",
-        "An alarm is raised when a client reads more than this many times its usual in a day; 0 is never.",
-        "10",
+    )
+    alarm_factor: int = _setting(
         _whole(0, 1000),
-    ),
-    Setting(
-        "log_queries",
+        "10",
+        "An alarm is raised when a client reads more than this many times its usual in a day; 0 is never.",
+    )
+    log_queries: bool = _setting(
+        _switch,
+        "false",
         "Write the words that agents search for into the log of disclosures. They may repeat what your records hold, "
         "and no erasure takes them out of the log again.",
-        "false",
+    )
+    strict_core: bool = _setting(
         _switch,
-    ),
-    Setting(
-        "strict_core",
+        "false",
         "Refuse filters, expansion, views, grouped sums and package tokens at /v1, as PDPP Core does.",
-        "false",
-        _switch,
-    ),
-    Setting(
-        "semantic_model",
+    )
+    semantic_model: str = _setting(
+        _model,
+        "auto",
         "What search by meaning compares texts with: auto (multilingual if the semantic extra is installed, else off), "
         "off, multilingual, english, a folder with a BERT, ONNX or model2vec model, or an address ending in #model. Only "
         "with an address do texts leave this machine: every text of every field that is searched by meaning is sent there, granted or not, "
         "and so is every query.",
-        "auto",
-        _model,
-    ),
-    Setting(
-        "semantic_key_file",
-        "A file with the key that the address of semantic_model needs; empty is none.",
-        "",
+    )
+    semantic_key_file: Path | None = _setting(
+        _file, "", "A file with the key that the address of semantic_model needs; empty is none."
+    )
+    gateway_servers: Path | None = _setting(
         _file,
-    ),
-    Setting(
-        "gateway_servers",
+        "",
         "A file with an mcpServers block, whose servers are offered again at /gateway; empty is no gateway.",
-        "",
-        _file,
-    ),
-    Setting(
-        "gateway_clients",
-        "Clients whose tokens may use the gateway, with commas between; other clients see no operation there.",
-        "",
+    )
+    gateway_clients: frozenset[str] = _setting(
         _ids,
-    ),
-    Setting(
-        "sync_minutes",
-        "How often a server fetches from accounts that were added without --every, in minutes; 0 is never.",
-        "15",
+        "",
+        "Clients whose tokens may use the gateway, comma-separated; other clients see no operation there.",
+    )
+    sync_minutes: int = _setting(
         _whole(0, 10_080),
-    ),
-)
+        "15",
+        "How often a server fetches from accounts that were added without --every, in minutes; 0 is never.",
+    )
+
+
+ALL_SETTINGS = tuple(Setting(field.name, **field.metadata) for field in fields(Settings))
 
 
 def config_path(environment: Mapping[str, str]) -> Path:
@@ -372,9 +317,9 @@ def _read(setting: Setting, text: str, origin: Origin) -> Any:
     except ValueError as error:
         # An address may hold a password, and what is refused is logged.
         is_secret = "@" in text or _IN_QUERY in text.casefold()
-        shown = "" if is_secret else f", not '{text}'"
+        quoted = "" if is_secret else f", not '{text}'"
         raise ConfigInvalid(
-            f"{setting.name} {error}{shown} ({origin.place or origin.kind}).",
+            f"{setting.name} {error}{quoted} ({origin.place or origin.kind}).",
             hint=f"Correct it in the {origin.kind}.",
             param=setting.name,
         ) from None
@@ -383,6 +328,3 @@ def _read(setting: Setting, text: str, origin: Origin) -> Any:
 def _unknown(environment: Mapping[str, str]) -> tuple[str, ...]:
     known = {setting.variable for setting in ALL_SETTINGS} | {CONFIG_VARIABLE}
     return tuple(sorted(name for name in environment if name.startswith(_PREFIX) and name not in known))
-
-
-assert [field.name for field in fields(Settings)] == [setting.name for setting in ALL_SETTINGS]

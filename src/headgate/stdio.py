@@ -3,19 +3,20 @@
 Until the first message that is more than a greeting nothing is imported that is slow to import: hosts give up a
 server that does not answer within a second or two.
 """
+# ruff: noqa: PLC0415 - see above
 
 from __future__ import annotations
 
 import gc
+from functools import partial
 
-from headgate.auth.tokens import digest_of
+from headgate.auth.keys import digest_of
 from headgate.errors import OwnerCredentialRefused
 from headgate.home import open_home
 from headgate.mcp.serve.results import ServerIdentity
 from headgate.mcp.serve.stdio import StdioSession
-from headgate.mcp.serve.tools import WHOLE, Surface
+from headgate.mcp.serve.tools import surface_of
 from headgate.model.grant import TokenKind
-from headgate.model.query import SearchMode
 from headgate.settings import Settings
 from headgate.store.quick import has_model, kind_of_token
 
@@ -27,17 +28,11 @@ def run_stdio(settings: Settings, token: str, identity: ServerIdentity) -> None:
     # Before the client is answered: an agent never reads with an owner's token.
     if _kind(settings, token) == TokenKind.OWNER.value:
         raise OwnerCredentialRefused
-    session = StdioSession(identity, surface_of(settings))
-    if not session.begin():
-        return
-    from headgate import wiring  # noqa: PLC0415 - slow to import
+    session = StdioSession(identity, surface_of(has_meaning=has_model(settings.semantic_model)))
+    if session.begin():
+        import asyncio
 
-    wiring.serve_session(settings, token, session)
-
-
-def surface_of(settings: Settings) -> Surface:
-    """Return the tools that agents are offered, over HTTP and here alike."""
-    return WHOLE.with_modes(tuple(SearchMode)) if has_model(settings.semantic_model) else WHOLE
+        asyncio.run(_serve(settings, token, session))
 
 
 def _kind(settings: Settings, token: str) -> str | None:
@@ -47,6 +42,46 @@ def _kind(settings: Settings, token: str) -> str | None:
     kind = kind_of_token(home.path, digest_of(token)) if is_plain else None
     if kind is not None:
         return kind
-    from headgate import wiring  # noqa: PLC0415 - slow to import
+    import asyncio
 
-    return wiring.kind_of_token(settings, token)
+    return asyncio.run(_stored_kind(settings, token))
+
+
+async def _stored_kind(settings: Settings, token: str) -> str | None:
+    from headgate.store.models.choice import chosen_model
+    from headgate.wiring import open_stores
+
+    chosen_model(settings.semantic_model, settings.semantic_key_file)
+    async with open_stores(settings) as stores:
+        holder = await stores.ledger.holder(digest_of(token))
+        return None if holder is None else holder.token.kind.value
+
+
+async def _serve(settings: Settings, token: str, session: StdioSession) -> None:
+    """Serve a session that has begun."""
+    from headgate.mcp.serve.handles import HandleMaker
+    from headgate.mcp.serve.reader import Reader
+    from headgate.reading.elsewhere import LocalWithoutModel
+    from headgate.reading.home import ReadContext
+    from headgate.reading.local import LocalResourceServer
+    from headgate.wiring import build_services, fresh_request_id, prepare, served_address
+
+    services = build_services(settings, prepare(settings), makes_vectors=False)
+    handles = HandleMaker(services.reads.sealer)
+    address = services.mcp_url.removesuffix("/mcp")
+    served = partial(served_address, settings.home)
+
+    async def reader_of(via: str) -> Reader:
+        # Admitted at every call, so that a revocation takes effect on the next one.
+        access = await services.admission.admit(token)
+        if access.is_owner:
+            raise OwnerCredentialRefused
+        context = ReadContext(access, fresh_request_id(), via)
+        if services.reads.rules.has_meaning:
+            port = LocalWithoutModel(services.reads, context, token, served)
+        else:
+            port = LocalResourceServer(services.reads, context)
+        return Reader(port, handles, address, context.request_id)
+
+    async with services.running():
+        await session.serve(reader_of)

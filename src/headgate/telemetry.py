@@ -1,4 +1,4 @@
-"""Logging: text on a terminal, JSON lines elsewhere; ids, never values.
+"""Logs and metrics: text on a terminal, JSON lines elsewhere; ids, never values.
 
 A line may carry only the keys of a closed list. The last processor replaces the value of every other key, so
 that no caller can log a record's content or a token by mistake.
@@ -9,7 +9,9 @@ from __future__ import annotations
 import logging
 import sys
 import traceback
+from collections import defaultdict
 from collections.abc import Mapping, MutableMapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
@@ -193,3 +195,32 @@ def _replace_handlers(level: str, formatter: logging.Formatter, out: TextIO) -> 
     # Uvicorn's access lines hold query values; headgate.web logs requests and the start of the server instead.
     logging.getLogger("uvicorn.access").disabled = True
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+
+
+@dataclass(slots=True)
+class Metrics:
+    """Requests by route and status, their time by route, and how many are under way."""
+
+    requests: defaultdict[tuple[str, int], int] = field(default_factory=lambda: defaultdict(int))
+    seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    under_way: int = 0
+
+    def record(self, route: str, status: int, seconds: float) -> None:
+        """Count a request that has ended."""
+        self.requests[route, status] += 1
+        self.seconds[route] += seconds
+
+    def text(self) -> str:
+        """Write the numbers the way Prometheus reads them."""
+        lines = ["# TYPE headgate_requests_total counter"]
+        lines += [
+            f'headgate_requests_total{{route="{route}",status="{status}"}} {count}'
+            for (route, status), count in sorted(self.requests.items())
+        ]
+        lines.append("# TYPE headgate_request_seconds_sum counter")
+        lines += [
+            f'headgate_request_seconds_sum{{route="{route}"}} {total:.6f}'
+            for route, total in sorted(self.seconds.items())
+        ]
+        lines += ["# TYPE headgate_requests_under_way gauge", f"headgate_requests_under_way {self.under_way}"]
+        return "\n".join(lines) + "\n"

@@ -1,23 +1,28 @@
 """Build the objects of a process from settings; the only module that reads the clock.
 
-What only the HTTP server needs is built in `headgate.hosting`, so that commands do not import the web libraries.
+What only the HTTP server needs is imported when it is first used, and put together in `headgate.hosting`: commands
+and servers over stdio do not import the web libraries.
 """
+# ruff: noqa: PLC0415 - what a process does not use is not imported
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
+import json
 import os
 import secrets
 import sys
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
+from headgate import __version__, memory
 from headgate.audit.budget import DailyBudgets, FileCounter
 from headgate.audit.chain import load_audit_key
 from headgate.audit.journal import Journal
@@ -28,40 +33,53 @@ from headgate.auth.grants import Choice, Conditions, issue
 from headgate.auth.keys import HomeSealer
 from headgate.auth.latest_time import LatestTime
 from headgate.auth.limits import ServerLimits, StoredAttempts, limits_of
-from headgate.auth.tokens import digest_of
-from headgate.errors import OwnerCredentialRefused, StorageFull, StorageReadOnly, StorageUnusable
-from headgate.home import Home, home_in, open_home
-from headgate.mcp.serve.handles import HandleMaker
-from headgate.mcp.serve.reader import Reader
-from headgate.mcp.serve.stdio import StdioSession
+from headgate.errors import (
+    AdapterConfigInvalid,
+    ConfigInvalid,
+    StorageFull,
+    StorageReadOnly,
+    StorageUnusable,
+)
+from headgate.home import Home, home_in, open_home, small_files
 from headgate.model.disclosure import ANSWERED, Disclosure
 from headgate.model.grant import TokenKind
-from headgate.model.ids import ConnectionId, GrantId, RequestId, client_id
+from headgate.model.ids import ClientId, ConnectionId, GrantId, RequestId, client_id
 from headgate.policy.allowance import SourceCatalog
 from headgate.policy.capability import Rules
-from headgate.reading.elsewhere import LocalWithoutModel
-from headgate.reading.local import LocalResourceServer, ReadContext
-from headgate.reading.services import ReadServices
-from headgate.settings import Settings
+from headgate.reading.home import ReadableHome, ReadContext
+from headgate.reading.local import LocalResourceServer
+from headgate.settings import DEFAULT_HOME, Settings
 from headgate.sources.protocol import LiveSource
 from headgate.sources.reading_note import READING_NOTES
-from headgate.store.engines import open_engine
-from headgate.store.ledger import Ledger
-from headgate.store.oauth import OAuthStore
+from headgate.store.engines.opening import open_engine
+from headgate.store.engines.store import Store
+from headgate.store.ledger.ledger import Ledger
+from headgate.store.models.choice import chosen_model, what_leaves
+from headgate.store.models.model import MeaningModel
 from headgate.store.quick import has_model
-from headgate.store.relational.store import Store
-from headgate.store.semantic.choice import chosen_model
 from headgate.system import lock, open_private
 from headgate.tasks import Supervisor, stop
-from headgate.telemetry import configure_logs
+from headgate.telemetry import Metrics, configure_logs, get_logger
 
 if TYPE_CHECKING:
+    from headgate.audit.activity import Activity
     from headgate.auth.clients import Clients
+    from headgate.auth.gateway import GatewayCallers
+    from headgate.auth.oauth.entries import TokenFamily
+    from headgate.auth.oauth.service import AuthorizationService
+    from headgate.auth.sessions import OwnerSessions
+    from headgate.mcp.gateway.hosted import HostedGateway
+    from headgate.mcp.serve.hosted import HostedMcp
+    from headgate.reading.preview import StreamSpans
+    from headgate.sources.intake import Intake
+    from headgate.sources.uploads import Uploads
 
 #: The file of the home with the address of the server that runs on it.
 _ADDRESS = "address"
 _MAX_ADDRESS_BYTES = 1024
 _DEMO_DAYS = 30
+#: What making a key of a passphrase takes.
+_PASSPHRASE_BYTES = 256 * 1024 * 1024
 
 
 def now() -> int:
@@ -75,48 +93,271 @@ def prepare(settings: Settings) -> Home:
     return open_home(Path(settings.home))
 
 
-@dataclass(frozen=True, slots=True)
-class HomeStores:
-    """The open store and ledger of a home: what a command that runs and ends works on."""
+class Services:
+    """The opened store of a home, and every long-lived object that a process builds on it.
 
-    home: Home
-    store: Store
-    ledger: Ledger
-    latest: LatestTime
-    oauth: OAuthStore
+    Each part is built when it is first used, and its libraries are imported then: a command that runs and ends
+    builds few of them, a server over stdio some, and a server over HTTP all.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        home: Home,
+        *,
+        clock: Callable[[], int],
+        seconds: Callable[[], float],
+        model: MeaningModel | None = None,
+    ) -> None:
+        opened = open_engine(place_of(settings, home), clock, model, supervisor=(supervisor := Supervisor()))
+        self.settings = settings
+        self.home = home
+        self.store: Store = opened.store
+        self.ledger: Ledger = opened.ledger
+        self.oauth_store = opened.oauth
+        #: Says whether this machine, of those that share a home, fetches from accounts; None: no others share it.
+        self.has_turn = opened.has_turn
+        #: Gives the time in microseconds since 1970.
+        self.clock = clock
+        self.supervisor = supervisor
+        self.latest = LatestTime(home, opened.ledger, steady=seconds)
+        self.metrics = Metrics()
+        self.version = __version__
+        self._counter = opened.counter
+        self._seconds = seconds
+
+    @property
+    def public_url(self) -> str:
+        """The address the owner set for this server; empty when it is whatever the caller used."""
+        return self.settings.public_url
+
+    @property
+    def mcp_url(self) -> str:
+        """The address that agents connect to."""
+        return mcp_url(self.settings)
+
+    @property
+    def home_path(self) -> str:
+        """The home as commands have to name it; empty if they take it by themselves."""
+        home = self.settings.home
+        return "" if home == Path(DEFAULT_HOME) else str(home.resolve())
+
+    @cached_property
+    def home_mark(self) -> str:
+        """What tells the cookies of this home from those of others on the same machine."""
+        settings = self.settings
+        # In a database the home has a name, under which several machines may serve it.
+        in_database = f"{settings.store_url}#{settings.store_home}"
+        place = in_database if settings.store_url else str(settings.home.resolve())
+        return hashlib.sha256(place.encode(errors="surrogateescape")).hexdigest()[:8]
+
+    @property
+    def meaning(self) -> str:
+        """Whether there is search by meaning, and what leaves this machine for it."""
+        return what_leaves(self.settings.semantic_model)
+
+    @cached_property
+    def journal(self) -> Journal:
+        """Where disclosures are written."""
+        return Journal(self.home)
+
+    @cached_property
+    def budgets(self) -> DailyBudgets:
+        """What counts the records of each grant's day."""
+
+        async def logged(grant_id: GrantId, day: int) -> int:
+            return await self.ledger.spent(grant_id, day) + self.journal.unwritten(grant_id)
+
+        return DailyBudgets(self._counter or FileCounter(self.home, logged), clock=self.clock)
+
+    @cached_property
+    def reads(self) -> ReadableHome:
+        """What all reads share."""
+        return ReadableHome(
+            self.store,
+            sealer=HomeSealer(self.home),
+            discloser=self.journal,
+            budgets=self.budgets,
+            clock=self.clock,
+            rules=Rules(
+                strict_core=self.settings.strict_core, has_meaning=has_model(self.settings.semantic_model)
+            ),
+            logs_queries=self.settings.log_queries,
+        )
+
+    @cached_property
+    def admission(self) -> Admission:
+        """What finds out for whom a token reads."""
+        return Admission(
+            self.ledger, clock=self.clock, latest=self.latest, budgets=self.budgets, discloser=self.journal
+        )
+
+    @cached_property
+    def limits(self) -> ServerLimits:
+        """How often may be asked and guessed."""
+        attempts = StoredAttempts(
+            self.oauth_store, self.clock, certain=lambda: self.latest.certain(self.clock())
+        )
+        return limits_of(self.settings.rate_limit, self._seconds, attempts)
+
+    @cached_property
+    def pump(self) -> Pump:
+        """What moves the journal into the chain."""
+        key = load_audit_key(place_of(self.settings, self.home))
+        return Pump(self.home, self.journal, self.ledger, key=key, supervisor=self.supervisor)
+
+    @cached_property
+    def clients(self) -> Clients:
+        """The owner's view of clients and tokens."""
+        from headgate.auth.clients import Clients, client_names
+
+        names = partial(client_names, self.oauth_store)
+        return Clients(self.ledger, clock=self.clock, latest=self.latest, names=names)
+
+    @cached_property
+    def sessions(self) -> OwnerSessions:
+        """What signs the owner in."""
+        from headgate.auth.passkeys import Passkeys, passkey_names
+        from headgate.auth.sessions import OwnerSessions
+
+        owner, clock, latest = self.ledger.owner, self.clock, self.latest
+        names = passkey_names(self.settings.public_url, self.settings.host, self.settings.port)
+        passkeys = Passkeys(owner, sealer=self.reads.sealer, clock=clock, latest=latest, names=names)
+        return OwnerSessions(owner, passkeys, clock=clock, latest=latest, limits=self.limits.sign_ins)
+
+    @cached_property
+    def authorization(self) -> AuthorizationService:
+        """The authorization server."""
+        from headgate.auth.oauth.client_documents import ClientDocuments
+        from headgate.auth.oauth.service import AuthorizationService
+        from headgate.mcp.client.documents import fetch_document
+
+        return AuthorizationService(
+            self.oauth_store,
+            now=self.judged_at,
+            certain=lambda: self.latest.certain(self.clock()),
+            documents=ClientDocuments(fetch_document, self.clock),
+            reuse_window_seconds=self.settings.refresh_window,
+            on_reuse=self._log_reuse,
+            limits=self.limits.registrations,
+        )
+
+    @cached_property
+    def intake(self) -> Intake:
+        """What takes in the owner's records."""
+        from headgate.sources.intake import Intake
+
+        return Intake(self.store, clock=self.clock)
+
+    @cached_property
+    def uploads(self) -> Uploads:
+        """The files that the owner uploads."""
+        from headgate.sources.uploads import Uploads
+
+        return Uploads(self.home.path, self.store, clock=self.clock, supervisor=self.supervisor)
+
+    @cached_property
+    def activity(self) -> Activity:
+        """The disclosure log as pages show it."""
+        from headgate.audit.activity import Activity
+
+        return Activity(self.ledger, self.home)
+
+    @cached_property
+    def spans(self) -> StreamSpans:
+        """From when to when the records of streams are."""
+        from headgate.reading.preview import StreamSpans
+
+        return StreamSpans(self.reads)
+
+    @cached_property
+    def mcp(self) -> HostedMcp:
+        """The MCP server that is hosted over HTTP."""
+        from headgate.mcp.serve.handles import HandleMaker
+        from headgate.mcp.serve.hosted import HostedMcp
+        from headgate.mcp.serve.results import ServerIdentity
+        from headgate.mcp.serve.tools import surface_of
+
+        identity = ServerIdentity(__version__, icon=f"{self.mcp_url.removesuffix('/mcp')}/icon.svg")
+        surface = surface_of(has_meaning=self.reads.rules.has_meaning)
+        return HostedMcp(HandleMaker(self.reads.sealer), identity, surface=surface)
+
+    @cached_property
+    def gateway_callers(self) -> GatewayCallers:
+        """The callers of the gateway."""
+        from headgate.auth.gateway import GatewayCallers
+
+        return GatewayCallers(self.oauth_store, self.settings.gateway_clients, self.clock)
+
+    @cached_property
+    def gateway(self) -> HostedGateway | None:
+        """The gateway over the servers of a file; None if the settings name none.
+
+        Raises:
+            ConfigInvalid: the file cannot be read.
+        """
+        if self.settings.gateway_servers is None:
+            return None
+        return _gateway(self.settings.gateway_servers, self.home.path / "pins.json", self.supervisor)
 
     def judged_at(self) -> int:
         """Return the time by which admission judges whether a grant has expired."""
-        return self.latest.raise_to(now())
+        return self.latest.raise_to(self.clock())
 
-    def log_command(self, name: str) -> None:
-        """Log what the owner did with a command that changes who is let in; the next process moves it into the chain."""
-        journal = Journal(self.home)
-        journal.write(
+    def log_owner(self, via: str, outcome: str = ANSWERED, request_id: RequestId | None = None) -> None:
+        """Log what the owner did that shows no records by itself."""
+        self.journal.write(
             Disclosure(
-                at=now(),
-                request_id=RequestId(f"req_{secrets.token_hex(8)}"),
+                at=self.clock(),
+                request_id=request_id or fresh_request_id(),
                 token_kind=TokenKind.OWNER.value,
                 client_id=None,
                 grant_ids=(),
                 package_id=None,
-                via=name,
-                outcome=ANSWERED,
+                via=via,
+                outcome=outcome,
             )
         )
-        journal.leave()
 
-    def clients(self) -> Clients:
-        """Return the owner's view of clients and tokens."""
-        from headgate.auth.clients import Clients  # noqa: PLC0415 - Authlib is slow to import
+    def log_command(self, name: str) -> None:
+        """Log what the owner did with a command that changes who is let in; the next process moves it into the chain."""
+        self.log_owner(name)
+        self.journal.leave()
 
-        return Clients(self.ledger, clock=now, latest=self.latest)
+    def _log_reuse(self, family: TokenFamily) -> None:
+        """Log that the tokens of a client were revoked because one of them was used twice."""
+        get_logger().warning("refresh_token_reused", client_id=family.client_id)
+        self.journal.write(
+            Disclosure(
+                at=self.clock(),
+                request_id=fresh_request_id(),
+                token_kind=family.kind.value,
+                client_id=ClientId(family.client_id),
+                grant_ids=family.grant_ids,
+                package_id=family.package_id,
+                via="POST /oauth/token",
+                outcome="refresh_token_reused",
+            )
+        )
+
+    async def own_records(self) -> LocalResourceServer:
+        """Read as the owner; it is logged as the owner's look."""
+        context = ReadContext(await self.admission.owner_access(), fresh_request_id(), "console")
+        return LocalResourceServer(self.reads, context)
+
+    def make_backup(self, passphrase: str) -> IO[bytes]:
+        """Make a backup that a passphrase opens, as an open file that is gone when it is closed."""
+        from headgate.store.engines.commands import backup_to_send
+
+        # Keys are made of passphrases with much memory, so that guessing is slow.
+        memory.require(_PASSPHRASE_BYTES)
+        home = place_of(self.settings, self.home)
+        return backup_to_send(home, passphrase, names=small_files(home))
 
     async def prune_log(self, before: int, path: Path) -> PruneReport:
         """Move what the log has of before a time to a new file."""
-        return await prune(
-            self.home, self.ledger, load_audit_key(self.home), before=before, path=path, now=now()
-        )
+        key = load_audit_key(self.home)
+        return await prune(self.home, self.ledger, key, before=before, path=path, now=self.clock())
 
     async def verify_pruned(self, path: Path) -> PruneReport:
         """Check a file of pruned entries against the log."""
@@ -129,56 +370,8 @@ class HomeStores:
             await self.store.declarations(), {connection.id: connection for connection in connections}
         )
 
-
-@asynccontextmanager
-async def open_stores(settings: Settings) -> AsyncGenerator[HomeStores]:
-    """Open a home's store and ledger for a command, and close them after it."""
-    home = prepare(settings)
-    key: bytes | None = None
-    with contextlib.suppress(StorageReadOnly):
-        key = load_audit_key(_place(settings, home))
-    opened = open_engine(_place(settings, home), now)
-    try:
-        if key is not None:
-            with contextlib.suppress(StorageReadOnly, StorageFull):
-                await take_over(home, opened.ledger, key)
-        yield HomeStores(home, opened.store, opened.ledger, LatestTime(home, opened.ledger), opened.oauth)
-    finally:
-        await opened.ledger.close()
-        await opened.store.close()
-
-
-def _place(settings: Settings, home: Home) -> Home:
-    return home_in(home, settings.store_url, settings.store_home)
-
-
-@dataclass(frozen=True, slots=True)
-class AppServices:
-    """Every long-lived object of a process that serves, over HTTP or stdio; started by `running`."""
-
-    home: Home
-    store: Store
-    ledger: Ledger
-    read_services: ReadServices
-    admission: Admission
-    pump: Pump
-    clock: Callable[[], int]
-    latest: LatestTime
-    oauth_store: OAuthStore
-    #: Says whether this machine, of those that share a home, fetches from accounts; None: no others share it.
-    has_turn: Callable[[], Awaitable[bool]] | None
-    limits: ServerLimits
-    supervisor: Supervisor
-
-    def clients(self) -> Clients:
-        """Return the owner's view of clients and tokens."""
-        from headgate.auth.clients import Clients, client_names  # noqa: PLC0415 - Authlib is slow to import
-
-        names = partial(client_names, self.oauth_store)
-        return Clients(self.ledger, clock=self.clock, latest=self.latest, names=names)
-
     @asynccontextmanager
-    async def running(self, _app: Any = None) -> AsyncGenerator[None]:
+    async def running(self) -> AsyncGenerator[None]:
         """Move disclosures to the ledger in the background; on exit flush them and close the files."""
         await self.pump.start()
         sharing = self.latest.start_sharing(self.supervisor)
@@ -189,8 +382,46 @@ class AppServices:
             with suppress(StorageUnusable):
                 self.admission.refusals.log_rest()
             await self.pump.stop()
-            await self.ledger.close()
-            await self.store.close()
+            await self.close()
+
+    async def close(self) -> None:
+        """Close the files of the store."""
+        await self.ledger.close()
+        await self.store.close()
+
+
+def place_of(settings: Settings, home: Home) -> Home:
+    """Return where the records of a home are: in it, or in the database that the settings name."""
+    return home_in(home, settings.store_url, settings.store_home)
+
+
+def fresh_request_id() -> RequestId:
+    """Make the id of something that no request names."""
+    return RequestId(f"req_{secrets.token_hex(8)}")
+
+
+def _gateway(servers: Path, pins_file: Path, supervisor: Supervisor) -> HostedGateway:
+    from headgate.mcp.client.from_mcp import FromMCP, ImportOptions
+    from headgate.mcp.client.pins import FilePins
+    from headgate.mcp.client.servers import import_entry, read_servers
+    from headgate.mcp.gateway.hosted import HostedGateway
+    from headgate.sources.secrets import Secrets
+
+    try:
+        entries, problems = read_servers(json.loads(servers.read_bytes()))
+    except (OSError, ValueError, AdapterConfigInvalid) as error:
+        raise ConfigInvalid(
+            f"{servers} cannot be used: {error}.",
+            hint="Give a JSON file with an mcpServers object, or set no gateway_servers.",
+            param="gateway_servers",
+        ) from error
+    for name, problem in problems.items():
+        get_logger().warning("server_left_out", server=name, reason=problem.message)
+    pins, secrets_of = FilePins(pins_file), Secrets()
+    adapter = partial(FromMCP, pins=pins, options=ImportOptions(on_bad_tool="skip"))
+    return HostedGateway(
+        entries, lambda entry: import_entry(entry, secrets_of, adapter), __version__, pins.stamp, supervisor
+    )
 
 
 def build_services(
@@ -200,46 +431,34 @@ def build_services(
     clock: Callable[[], int] = now,
     seconds: Callable[[], float] = time.monotonic,
     makes_vectors: bool = True,
-) -> AppServices:
-    """Open the home's files and construct the services, without starting anything."""
-    key = load_audit_key(_place(settings, home))
+) -> Services:
+    """Open the home's files for a process that serves, without starting anything.
+
+    Raises:
+        LogUnverifiable: there is a log, and its key is lost.
+        StorageReadOnly: there is no key yet, and none can be written.
+    """
+    # Before the store is opened, which makes one that is not there.
+    load_audit_key(place_of(settings, home))
     model = chosen_model(settings.semantic_model, settings.semantic_key_file) if makes_vectors else None
-    supervisor, journal = Supervisor(), Journal(home)
-    opened = open_engine(_place(settings, home), clock, model, supervisor=supervisor)
-    ledger = opened.ledger
+    return Services(settings, home, clock=clock, seconds=seconds, model=model)
 
-    async def logged(grant_id: GrantId, day: int) -> int:
-        return await ledger.spent(grant_id, day) + journal.unwritten(grant_id)
 
-    budgets = DailyBudgets(opened.counter or FileCounter(home, logged), clock=clock)
-    read_services = ReadServices(
-        opened.store,
-        sealer=HomeSealer(home),
-        discloser=journal,
-        budgets=budgets,
-        clock=clock,
-        rules=Rules(strict_core=settings.strict_core, has_meaning=has_model(settings.semantic_model)),
-        logs_queries=settings.log_queries,
-    )
-    latest = LatestTime(home, ledger, steady=seconds)
-    attempts = StoredAttempts(opened.oauth, clock, certain=lambda: latest.certain(clock()))
-    limits = limits_of(settings.rate_limit, seconds, attempts)
-    admission = Admission(ledger, clock=clock, latest=latest, budgets=budgets, discloser=journal)
-    pump = Pump(home, journal, ledger, key=key, supervisor=supervisor)
-    return AppServices(
-        home,
-        opened.store,
-        ledger,
-        read_services,
-        admission,
-        pump,
-        clock,
-        latest,
-        opened.oauth,
-        opened.has_turn,
-        limits,
-        supervisor,
-    )
+@asynccontextmanager
+async def open_stores(settings: Settings) -> AsyncGenerator[Services]:
+    """Open a home for a command that runs and ends, and close it after."""
+    home = prepare(settings)
+    key: bytes | None = None
+    with contextlib.suppress(StorageReadOnly):
+        key = load_audit_key(place_of(settings, home))
+    services = Services(settings, home, clock=now, seconds=time.monotonic)
+    try:
+        if key is not None:
+            with contextlib.suppress(StorageReadOnly, StorageFull):
+                await take_over(home, services.ledger, key)
+        yield services
+    finally:
+        await services.close()
 
 
 def live_sources(home: Path, environment: Mapping[str, str]) -> dict[str, LiveSource]:
@@ -248,13 +467,13 @@ def live_sources(home: Path, environment: Mapping[str, str]) -> dict[str, LiveSo
     Secrets that settings name as variables are found in `environment`.
     """
     # The parsers of the sources and the client are slow to import, and a server that serves needs neither.
-    from headgate.mcp.client.pins import FilePins  # noqa: PLC0415
-    from headgate.mcp.client.servers import opened_operation  # noqa: PLC0415
-    from headgate.sources import registry  # noqa: PLC0415
-    from headgate.sources.calendar.account import CalendarAccount  # noqa: PLC0415
-    from headgate.sources.mail.imap import ImapSource  # noqa: PLC0415
-    from headgate.sources.remote.source import RemoteSource  # noqa: PLC0415
-    from headgate.sources.secrets import Secrets  # noqa: PLC0415
+    from headgate.mcp.client.pins import FilePins
+    from headgate.mcp.client.servers import opened_operation
+    from headgate.sources import registry
+    from headgate.sources.calendar.account import CalendarAccount
+    from headgate.sources.mail.imap import ImapSource
+    from headgate.sources.remote.source import RemoteSource
+    from headgate.sources.secrets import Secrets
 
     secrets, notes = Secrets(environment), home / READING_NOTES
     built_in: tuple[LiveSource, ...] = (
@@ -321,46 +540,6 @@ def served_address(home: Path) -> str | None:
         os.close(file)
 
 
-def kind_of_token(settings: Settings, token: str) -> str | None:
-    """Look up the kind of a token in the opened store; None if it is not known."""
-
-    async def look_up() -> str | None:
-        async with open_stores(settings) as stores:
-            holder = await stores.ledger.holder(digest_of(token))
-            return None if holder is None else holder.token.kind.value
-
-    chosen_model(settings.semantic_model, settings.semantic_key_file)
-    return asyncio.run(look_up())
-
-
-def serve_session(settings: Settings, token: str, session: StdioSession) -> None:
-    """Serve a session on standard input and output that has begun, under the grants of a token."""
-    home = prepare(settings)
-
-    async def run() -> None:
-        services = build_services(settings, home, makes_vectors=False)
-        handles = HandleMaker(services.read_services.sealer)
-        address = mcp_url(settings).removesuffix("/mcp")
-        served = partial(served_address, settings.home)
-
-        async def reader_of(via: str) -> Reader:
-            # Admitted at every call, so that a revocation takes effect on the next one.
-            access = await services.admission.admit(token)
-            if access.is_owner:
-                raise OwnerCredentialRefused
-            context = ReadContext(access, RequestId(f"req_{secrets.token_hex(8)}"), via)
-            if not has_model(settings.semantic_model):
-                port = LocalResourceServer(services.read_services, context)
-            else:
-                port = LocalWithoutModel(services.read_services, context, token, served)
-            return Reader(port, handles, address, context.request_id)
-
-        async with services.running():
-            await session.serve(reader_of)
-
-    asyncio.run(run())
-
-
 @dataclass(frozen=True, slots=True)
 class Demo:
     """The token of the demonstration's one client, its connections by name, and how many records they have."""
@@ -372,7 +551,7 @@ class Demo:
 
 def make_demo(settings: Settings, show: Callable[[int, int], None] = lambda _done, _total: None) -> Demo:
     """Fill an empty home with an invented person's records, and grant all of them to one client for 30 days."""
-    from headgate.sources.demo.filling import fill  # noqa: PLC0415 - only the demonstration needs it
+    from headgate.sources.demo.filling import fill
 
     async def make() -> Demo:
         async with open_stores(settings) as stores:

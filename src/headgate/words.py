@@ -99,7 +99,7 @@ def _folded(word: bytes) -> tuple[bytes, ...]:
 def without_punctuation(text: str) -> str:
     """Leave out what stands before the first word and after the last: "(bridge?)" -> "bridge"."""
     composed = unicodedata.normalize("NFC", text)
-    spans = [found.span() for found in _WORD.finditer(composed)]
+    spans = [match.span() for match in _WORD.finditer(composed)]
     return composed[spans[0][0] : spans[-1][1]] if spans else ""
 
 

@@ -9,7 +9,7 @@ from headgate.home import Home
 from headgate.model.disclosure import Disclosed, Disclosure
 from headgate.model.ids import ConnectionId, FieldName, GrantId, RecordId, RequestId, StreamName
 from headgate.model.ledger import AuditEntry
-from headgate.store.ledger import Ledger
+from headgate.store.ledger.ledger import Ledger
 
 KEY = b"k" * 32
 

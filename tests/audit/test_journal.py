@@ -19,7 +19,7 @@ from headgate.errors import ConfigInvalid, LogUnverifiable, StorageFull
 from headgate.home import Home, write_private
 from headgate.model.ids import GrantId, RecordId, StreamName
 from headgate.model.ledger import ChainHead
-from headgate.store.ledger import Ledger
+from headgate.store.ledger.ledger import Ledger
 from tests.audit.chains import KEY, disclosure, entries_of, fill
 from tests.store.ledgers import LedgerHome
 

@@ -13,14 +13,14 @@ import pytest
 from headgate.audit import chain, report
 from headgate.audit.activity import Activity
 from headgate.model.ids import ConnectionId, RecordId, StreamName
-from headgate.store import ledger as relational
-from headgate.store.ledger import Ledger
+from headgate.store.ledger import ledger
+from headgate.store.ledger.ledger import Ledger
 from tests.audit.chains import KEY, fill
 from tests.store.ledgers import LedgerHome
 
 _ENTRIES = 50
 #: What a long log makes long: reading blocks, checking seals, decoding events, writing documents.
-_WORK = ((relational, "_block"), (chain, "has_its_seal"), (report, "parts_of"), (report, "entry_document"))
+_WORK = ((ledger, "_block"), (chain, "has_its_seal"), (report, "parts_of"), (report, "entry_document"))
 
 
 def _lines(documents: Iterable[dict[str, Any]]) -> bytes:

@@ -27,8 +27,8 @@ from headgate.model.disclosure import ANSWERED, Disclosed, Disclosure
 from headgate.model.ids import ClientId, ConnectionId, FieldName, GrantId, RecordId, RequestId, StreamName
 from headgate.model.instants import DAY_US
 from headgate.model.ledger import AuditBlock, AuditEntry, ChainHead, SealedBlock
-from headgate.store.ledger import Ledger
-from headgate.store.sqlite.paths import FILE
+from headgate.store.ledger.ledger import Ledger
+from headgate.store.sqlite import FILE
 from tests.audit.chains import KEY, entries_of
 from tests.store.ledgers import LEDGERS, LedgerHome
 

@@ -14,11 +14,11 @@ from headgate.audit import journal as journals
 from headgate.audit.chain import NotedChain, read_head, verify, write_head
 from headgate.home import Home, open_home
 from headgate.model.ledger import ChainHead
-from headgate.store.ledger import Ledger
+from headgate.store.engines.sqlite import SqliteStore
+from headgate.store.ledger.ledger import Ledger
+from headgate.store.sqlite import FILE
 from headgate.store.sqlite.database import open_writer
-from headgate.store.sqlite.engine import SqliteStore
 from headgate.store.sqlite.migrate import all_migrations, migrate
-from headgate.store.sqlite.paths import FILE
 from tests.audit.chains import KEY, disclosure, entries_of, fill
 from tests.store.ledgers import LEDGERS, LedgerHome
 

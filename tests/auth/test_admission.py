@@ -13,14 +13,14 @@ from typing import cast
 import pytest
 
 from headgate.auth.admission import Admission
-from headgate.auth.introspect import USER, load_secret
+from headgate.auth.documents import USER, load_secret
 from headgate.auth.latest_time import LatestTime
 from headgate.errors import ConfigInvalid, GrantRevoked
 from headgate.home import open_home
 from headgate.model.ids import ConnectionId, GrantId
 from headgate.model.instants import iso
 from headgate.model.ledger import Holder
-from headgate.store.ledger import Ledger
+from headgate.store.ledger.ledger import Ledger
 from tests.console.browsers import Browser
 from tests.console.clients import Client
 from tests.console.granting import make
@@ -218,8 +218,8 @@ async def test_an_answer_that_was_read_before_a_revocation_and_arrives_after_it_
         cast("Ledger", late),
         clock=program.clock,
         latest=services.latest,
-        budgets=services.read_services.budgets,
-        discloser=services.read_services.discloser,
+        budgets=services.reads.budgets,
+        discloser=services.reads.discloser,
     )
     early = asyncio.create_task(admission.admit(token))
     await late.is_read.wait()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headgate.audit.chain import load_audit_key
-from headgate.auth.introspect import load_secret
+from headgate.auth.documents import load_secret
 from headgate.auth.keys import HomeSealer, load_ring, rotate_ring
 from headgate.errors import ConfigInvalid
 from headgate.home import open_home

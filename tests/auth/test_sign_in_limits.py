@@ -8,7 +8,7 @@ import pytest
 from headgate.auth.limits import _MAX_BUCKETS, SignInLimits, StoredAttempts, TokenBuckets, limits_of
 from headgate.errors import RateLimited
 from headgate.home import open_home
-from headgate.store.engines import open_engine
+from headgate.store.engines.opening import open_engine
 
 
 class Seconds:

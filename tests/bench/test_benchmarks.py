@@ -22,10 +22,10 @@ from bench.scale.many_homes import copy_homes, first_home, name_of
 from headgate.home import open_home
 from headgate.model.ids import StreamName
 from headgate.model.plan import PagePlan, Reach
+from headgate.store.engines.postgres import PostgresStore
+from headgate.store.engines.sqlite import SqliteStore
 from headgate.store.postgres.database import HomePlace
-from headgate.store.postgres.engine import PostgresStore
 from headgate.store.postgres.migrate import open_place
-from headgate.store.sqlite.engine import SqliteStore
 from tests.postgres import Server, database_url
 
 pytestmark = pytest.mark.anyio

@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 
 from headgate.audit.chain import load_audit_key, seal_block, write_head
-from headgate.auth.introspect import load_secret
+from headgate.auth.documents import load_secret
 from headgate.auth.keys import load_ring
 from headgate.home import Home, open_home
 from headgate.model.ids import ConnectionId
-from headgate.store.engines import open_engine
-from headgate.store.sqlite.engine import SqliteStore
-from headgate.store.sqlite.maintenance.opening import reading_store, writing_store
+from headgate.store.engines.opening import open_engine
+from headgate.store.engines.sqlite import SqliteStore
+from headgate.store.maintenance.sqlite_home import reading_store, writing_store
 from tests.hostile.store.scene import MAIL, damages, filled, line, with_store
 from tests.on_socket import COMMAND, WAIT_SECONDS, Outcome, environment, headgate
 from tests.schema.declarations import declaration
@@ -257,7 +257,7 @@ def test_stats_import_only_what_they_need(made: tuple[Home, ConnectionId]):
         check=True,
     )
     imported = {row.rpartition("|")[2].strip() for row in done.stderr.splitlines()}
-    assert "headgate.store.relational.maintenance.stats" in imported
+    assert "headgate.store.maintenance.stats" in imported
     slow = {"numpy", "asyncio", "mcp", "starlette", "headgate.wiring", "headgate.operations"}
     assert imported & slow == set()
 

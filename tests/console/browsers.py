@@ -8,7 +8,6 @@ from html import unescape
 from typing import Any
 from urllib.parse import urlencode
 
-from headgate.hosting import build_sessions
 from tests.in_process import LocalProgram
 
 PASSWORD = "six green boats at noon"
@@ -98,7 +97,7 @@ class Browser:
 
 async def open_link(program: LocalProgram) -> str:
     """Make a link as the start of the server does; returns its path."""
-    return f"/console/welcome/{await build_sessions(program.services).make_link()}"
+    return f"/console/welcome/{await program.services.sessions.make_link()}"
 
 
 async def signed_in(program: LocalProgram) -> Browser:

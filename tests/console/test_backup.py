@@ -10,7 +10,8 @@ import pytest
 from headgate.audit.report import all_entries, read_event
 from headgate.errors import AuthenticationFailed, Conflict
 from headgate.home import open_home, small_files
-from headgate.store import encrypted_backup as encrypted, maintenance as commands
+from headgate.store.engines import commands
+from headgate.store.maintenance import encrypted_backup as encrypted
 from tests import postgres
 from tests.console.browsers import PASSWORD, Browser, signed_in
 from tests.in_process import LocalProgram, local_program, record

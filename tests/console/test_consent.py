@@ -173,7 +173,7 @@ async def test_a_denial_goes_back_to_the_client_with_state_and_issuer_and_grants
 async def test_a_precise_request_shows_exactly_what_was_asked_and_cannot_be_widened(world: World):
     client = Client(world.program)
     await client.register()
-    source = world.program.services.read_services
+    source = world.program.services.reads
     (found,) = (await source.catalog()).declarations.values()
     detail = {
         "type": "https://pdpp.dev/data-access",

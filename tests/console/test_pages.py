@@ -16,12 +16,11 @@ from zipfile import ZipFile
 import pytest
 
 from headgate.console.addresses import console_addresses
-from headgate.hosting import build_console
 from headgate.model.ids import ConnectionId
 from headgate.sources import uploads
 from tests.console.browsers import PASSWORD, Browser, Shown, signed_in
 from tests.console.clients import Client, approve, query_of
-from tests.in_process import LocalProgram, local_program, record, settings_for
+from tests.in_process import LocalProgram, local_program, record
 from tests.journeys.test_first_minutes import BANK
 from tests.policy.worlds import grant, stream_grant
 from tests.schema.declarations import declaration
@@ -66,8 +65,7 @@ async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
 
 
 async def test_no_page_of_the_owner_is_shown_without_a_session(scene: Scene):
-    settings = settings_for(scene.program.services.home.path.parent)
-    rows = console_addresses(build_console(settings, scene.program.services))
+    rows = console_addresses(scene.program.services)
     own = [row for row in rows if row.path not in OPEN]
     assert len(own) > 15
     for row in own:
@@ -82,9 +80,8 @@ async def test_no_page_of_the_owner_is_shown_without_a_session(scene: Scene):
 
 
 async def test_no_form_is_taken_without_its_key(scene: Scene):
-    settings = settings_for(scene.program.services.home.path.parent)
     scene.browser.form_key = "0" * 64
-    for row in console_addresses(build_console(settings, scene.program.services)):
+    for row in console_addresses(scene.program.services):
         if row.method == "POST" and row.path not in OPEN:
             shown = await scene.browser.post(re.sub(r"\{\w+\}", "x", row.path))
             assert shown.status == 403, row.route

@@ -11,10 +11,9 @@ import pytest
 from headgate.auth.gateway import GatewayCallers
 from headgate.auth.sessions import BrowserCookies
 from headgate.home import home_in, open_home
-from headgate.hosting import build_sessions
 from headgate.model.maintenance import Copied, EndedCredentials
 from headgate.model.owner import Passkey, SpentChallenge
-from headgate.store import maintenance
+from headgate.store.engines import commands
 from tests import postgres
 from tests.console.browsers import Browser, signed_in
 from tests.in_process import NOW, LocalProgram, local_program, settings_for
@@ -44,7 +43,7 @@ async def _with_credentials(program: LocalProgram) -> tuple[str, Browser, str, s
     browser = await signed_in(program)
     await _callers(program).allow("script", ["city"], [])
     caller = await _callers(program).make_token("script")
-    await build_sessions(program.services).make_link()
+    await program.services.sessions.make_link()
     passkey = Passkey(b"id", "localhost", "Phone", b"key", 0, NOW, None)
     assert await program.services.ledger.owner.put_passkey(passkey, SpentChallenge(b"challenge", NOW + 1))
     return await program.grant(grant(stream_grant("messages", "id"))), browser, caller, program.owner
@@ -65,14 +64,14 @@ async def test_a_restore_ends_every_credential_unless_the_owner_keeps_them(
     end_at = None if is_kept else NOW
 
     def back_up_and_restore() -> Copied:
-        maintenance.commands_of(_home(engine, first)).back_up(tmp_path / "copy", quiet)
-        return maintenance.commands_of(_home(engine, second)).restore(tmp_path / "copy", quiet, end_at=end_at)
+        commands.commands_of(_home(engine, first)).back_up(tmp_path / "copy", quiet)
+        return commands.commands_of(_home(engine, second)).restore(tmp_path / "copy", quiet, end_at=end_at)
 
     copied = await asyncio.to_thread(back_up_and_restore)
     async with local_program(second, **_flags(engine, second)) as restored:
         assert (await restored.get("/v1/streams", client)).status == (200 if is_kept else 403)
         assert (await restored.get("/v1/streams", owner)).status == (200 if is_kept else 401)
-        sessions = build_sessions(restored.services)
+        sessions = restored.services.sessions
         found = [
             await sessions.session(BrowserCookies(session=secret)) for secret in browser.cookies.values()
         ]

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from headgate.hosting import build_sessions
 from tests.console.browsers import PASSWORD, Browser, Shown, open_link, signed_in
 from tests.in_process import LocalProgram, local_program
 
@@ -264,7 +263,7 @@ async def test_a_reset_forgets_the_password_and_ends_every_session(program: Loca
     owner = program.services.ledger.owner
     stored = await owner.link()
     assert stored is None
-    await build_sessions(program.services).make_link()
+    await program.services.sessions.make_link()
     stored = await owner.link()
     assert stored is not None
     await owner.reset(stored)
@@ -275,7 +274,7 @@ async def test_a_reset_forgets_the_password_and_ends_every_session(program: Loca
 
 async def test_the_password_that_is_asked_for_again_makes_the_session_fresh(program: LocalProgram):
     browser = await signed_in(program)
-    sessions = build_sessions(program.services)
+    sessions = program.services.sessions
     program.clock.at += 6 * MINUTE
     assert (await browser.post(INSIDE, password=OTHER, next="/console")).status == 401
     assert (

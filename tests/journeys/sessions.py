@@ -24,7 +24,6 @@ from headgate.auth.credentials import credential_path, home_credential_path, wri
 from headgate.home import open_home
 from headgate.model.rows import Batch
 from headgate.settings import Settings
-from headgate.web.app import build_app
 from tests.journeys.worlds import Record, WrittenWorld, write_worlds
 from tests.mcp.serve.hosting import serving
 from tests.mcp.serve.product import settings_for
@@ -143,5 +142,5 @@ def shared_home() -> Iterator[SharedHome]:
         program = wiring.build_services(settings, open_home(settings.home))
         taken = socket.socket()
         taken.bind(("127.0.0.1", 0))
-        stack.enter_context(serving(build_app(hosting.build_config(settings, program)), taken))
+        stack.enter_context(serving(hosting.web_app(program), taken))
         yield SharedHome(settings, f"http://127.0.0.1:{taken.getsockname()[1]}", worlds, stack)

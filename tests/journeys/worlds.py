@@ -17,7 +17,7 @@ from headgate.auth.grants import Choice, Conditions, issue
 from headgate.model.ids import ConnectorKey
 from headgate.model.rows import Batch
 from headgate.settings import Settings
-from headgate.store.relational.store import Store
+from headgate.store.engines.store import Store
 from tests.mcp.serve.odd import declaration_of, stream_of
 from tests.mcp.serve.world import SMALL
 from tests.stitched import fill

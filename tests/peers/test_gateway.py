@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from headgate import hosting, wiring
+from headgate import wiring
 from headgate.errors import CallError, ConfigInvalid
 from headgate.home import open_home
 from headgate.mcp.client.from_mcp import ImportOptions, from_mcp
@@ -156,6 +156,6 @@ def test_a_file_that_cannot_be_used_is_named_at_once(content: str | None, tmp_pa
         file.write_text(content)
     settings = settings_for(tmp_path / "home", gateway_servers=str(file))
     with pytest.raises(ConfigInvalid) as caught:
-        hosting.build_gateway(settings, wiring.build_services(settings, open_home(settings.home)))
+        _ = wiring.build_services(settings, open_home(settings.home)).gateway
     assert str(file) in caught.value.message
     assert caught.value.param == "gateway_servers"

@@ -163,7 +163,7 @@ async def test_records_that_other_requests_took_meanwhile_are_not_shown(
     world: World, monkeypatch: pytest.MonkeyPatch
 ):
     token = await world.token(10)
-    budgets = world.program.services.read_services.budgets
+    budgets = world.program.services.reads.budgets
     taken, take = [4], type(budgets).take
 
     async def late(self: Any, access: Any, records: int) -> int:

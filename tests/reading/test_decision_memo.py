@@ -12,7 +12,7 @@ from headgate.model.grant import Access
 from headgate.model.ids import FieldName, StreamName
 from headgate.model.query import ExactFilter, ListQuery, Query, RecordQuery
 from headgate.policy.decide import decide_list, decide_record
-from headgate.reading.services import DecisionMemo, labels_of
+from headgate.reading.home import DecisionMemo, labels_of
 from tests.policy.test_reach import accesses, queries
 from tests.policy.worlds import HOME, allowed, owner, seals
 

@@ -13,7 +13,7 @@ from headgate.model.ids import RequestId
 from headgate.model.query import SearchMode, SearchQuery
 from headgate.reading import elsewhere
 from headgate.reading.elsewhere import LocalWithoutModel
-from headgate.reading.local import ReadContext
+from headgate.reading.home import ReadContext
 from headgate.reading.port import ReadAnswer
 from tests.in_process import local_program
 
@@ -24,7 +24,7 @@ async def search(place: Path, address: str | None, query: SearchQuery = QUERY) -
     async with local_program(place) as program:
         access = await program.services.admission.owner_access()
         context = ReadContext(access, RequestId("req_1"), "mcp:search")
-        port = LocalWithoutModel(program.services.read_services, context, "tok", lambda: address)
+        port = LocalWithoutModel(program.services.reads, context, "tok", lambda: address)
         return (await port.search(query)).body()
 
 

@@ -6,8 +6,8 @@ import apsw
 import pytest
 
 from headgate.model.ids import ConnectionId
-from headgate.store.lexical import analyser
-from headgate.store.relational import writer
+from headgate.store.changes import writer
+from headgate.store.format import analyser
 from tests.in_process import local_program, record
 from tests.policy.worlds import grant, stream_grant
 from tests.schema.declarations import declaration

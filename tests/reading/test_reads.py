@@ -13,10 +13,10 @@ import headgate.home
 from headgate.model.grant import Grant
 from headgate.model.ids import ConnectionId
 from headgate.model.plan import BOOKMARK_DAYS
-from headgate.store.relational.maintenance.retention import KEEP_DAYS, ChangeRetention
-from headgate.store.relational.read import search
-from headgate.store.sqlite.engine import SqliteStore
-from headgate.store.sqlite.maintenance.opening import writing_store
+from headgate.store.changes.retention import KEEP_DAYS, ChangeRetention
+from headgate.store.engines.sqlite import SqliteStore
+from headgate.store.maintenance.sqlite_home import writing_store
+from headgate.store.search import lexical as search
 from tests.in_process import NOW, LocalProgram, local_program, record
 from tests.policy.worlds import grant, shop_document, stream_grant
 from tests.schema.declarations import declaration

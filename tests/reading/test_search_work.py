@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.store.relational.read import matching
+from headgate.store.search import matching
 from tests.in_process import local_program, record
 from tests.schema.declarations import declaration
 

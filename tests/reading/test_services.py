@@ -15,8 +15,8 @@ from headgate.model.grant import Access
 from headgate.model.ids import ConnectorKey
 from headgate.model.sealed import KEY_BYTES, KeyRing, Sealer, SealKey
 from headgate.policy.capability import Rules
-from headgate.reading.services import ReadServices
-from headgate.store.sqlite.engine import SqliteStore
+from headgate.reading.home import ReadableHome
+from headgate.store.engines.sqlite import SqliteStore
 from tests.policy.worlds import MAIL, client, grant, stream_grant
 from tests.schema.declarations import declaration
 
@@ -50,10 +50,10 @@ async def nothing_logged(_grant: str, _day: int) -> int:
     return 0
 
 
-def services_of(store: SqliteStore) -> ReadServices:
+def services_of(store: SqliteStore) -> ReadableHome:
     sealer = Sealer(KeyRing(SealKey(bytes(KEY_BYTES))))
     budgets = DailyBudgets(FileCounter(Home(Path("none")), nothing_logged), clock=lambda: 1)
-    return ReadServices(
+    return ReadableHome(
         store, sealer=sealer, discloser=Unwritten(), budgets=budgets, clock=lambda: 1, rules=Rules()
     )
 

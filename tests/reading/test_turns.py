@@ -114,7 +114,7 @@ async def test_one_client_cannot_fill_the_queue_and_others_are_taken_meanwhile(
         )
         mail = (ConnectionId(connection),)
         token = await program.grant(grant(stream_grant("messages", "id", "subject", connections=mail)))
-        store = program.services.read_services.store
+        store = program.services.reads.store
         gate, refused, answered, search = asyncio.Event(), asyncio.Event(), list[str](), store.search
 
         async def slow(plan: Any) -> Any:

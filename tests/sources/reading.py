@@ -17,7 +17,7 @@ from headgate.schema.declare import read_declaration, refuse_unusable_schemas
 from headgate.schema.guard import OWN
 from headgate.sources.inputs.tree import InputFile, InputTree
 from headgate.sources.protocol import Mark, Recognised, Reject, Row, Source
-from headgate.store.lines import Incoming, read_line
+from headgate.store.format.lines import Incoming, read_line
 
 #: 2026-03-01T08:00:00Z
 MODIFIED_AT = instant("2026-03-01T08:00:00Z")

@@ -18,7 +18,7 @@ from headgate.schema.guard import OWN
 from headgate.sources import per_file
 from headgate.sources.inputs.tree import InputFile, InputTree
 from headgate.sources.protocol import Mark, Reject, Row
-from headgate.store.lines import Incoming, read_line
+from headgate.store.format.lines import Incoming, read_line
 
 
 @contextmanager

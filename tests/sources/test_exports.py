@@ -19,7 +19,7 @@ from headgate.sources.exporting import ExportFormat, ExportReport, export_connec
 from headgate.sources.importing import Importer
 from headgate.sources.inputs.archives import opened_tree
 from headgate.sources.planning import chosen_sources, plan_imports
-from headgate.store.sqlite.engine import SqliteStore
+from headgate.store.engines.sqlite import SqliteStore
 from tests.sources.mail.mails import ANSWER, LETTER, mbox
 
 FORWARD = b"""\

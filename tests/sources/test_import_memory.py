@@ -25,7 +25,7 @@ from headgate.home import open_home
 from headgate.sources.importing import Importer
 from headgate.sources.inputs.archives import opened_tree
 from headgate.sources.planning import chosen_sources, plan_imports
-from headgate.store.sqlite.engine import SqliteStore
+from headgate.store.engines.sqlite import SqliteStore
 
 async def run(path, home):
     store = SqliteStore(open_home(home), lambda: 0)

@@ -8,7 +8,7 @@ import pytest
 from headgate.model.plan import Reach
 from headgate.model.rows import Batch, IngestReport
 from headgate.sources.intake import Intake, Push
-from headgate.store.lines import MAX_LINE_BYTES
+from headgate.store.format.lines import MAX_LINE_BYTES
 from tests.store.declared import DESK, NOTES, document
 from tests.store.engines import NOW, Driven
 

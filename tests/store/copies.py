@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from headgate.home import Home, home_in, open_home
-from headgate.store import maintenance
+from headgate.store.engines import commands
 from tests import postgres
 from tests.store.engines import Driven
 
@@ -26,5 +26,5 @@ def copied(store: Driven, engine: str, name: str, progress: Callable[[int, int],
     """Close a store, copy it into a new home of an engine, and open that."""
     store.close()
     directory = store.directory.with_name(name)
-    maintenance.copy_store(home_of(store.engine, store.directory), home_of(engine, directory), progress)
+    commands.copy_store(home_of(store.engine, store.directory), home_of(engine, directory), progress)
     return Driven(engine, directory)

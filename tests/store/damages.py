@@ -8,8 +8,8 @@ import apsw
 import psycopg
 
 from headgate.store.postgres.migrate import open_place
+from headgate.store.sqlite import FILE
 from headgate.store.sqlite.database import PAGE_BYTES
-from headgate.store.sqlite.paths import FILE
 from tests import postgres
 
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from headgate.home import open_home
-from headgate.store.postgres.engine import PostgresStore
+from headgate.store.engines.postgres import PostgresStore
+from headgate.store.engines.sqlite import SqliteStore
+from headgate.store.engines.store import Store
 from headgate.store.postgres.migrate import open_place
-from headgate.store.relational.store import Store
-from headgate.store.sqlite.engine import SqliteStore
 from tests import postgres
 
 NOW = 1_790_000_000_000_000

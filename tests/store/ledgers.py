@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from headgate.home import Home
-from headgate.store.ledger import Ledger
-from headgate.store.oauth import OAuthStore
-from headgate.store.postgres.ledger import PostgresLedger
+from headgate.store.engines.postgres_ledger import PostgresLedger
+from headgate.store.engines.sqlite import SqliteStore
+from headgate.store.engines.sqlite_ledger import SqliteLedger
+from headgate.store.ledger.ledger import Ledger
+from headgate.store.ledger.oauth import OAuthStore
 from headgate.store.postgres.migrate import open_place
-from headgate.store.sqlite.engine import SqliteStore
-from headgate.store.sqlite.ledger import SqliteLedger
 from tests import postgres
 
 _T = TypeVar("_T")

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from headgate.errors import CursorExpired
 from headgate.model.plan import ChangesPlan, Reach
 from headgate.model.record import Record, Tombstone
-from headgate.store.relational.read import changes
+from headgate.store.queries import changes
 from tests.store.declared import NOTES
 from tests.store.engines import NOW, Driven
 from tests.store.ledger import Ledger, body

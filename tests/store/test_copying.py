@@ -20,13 +20,13 @@ from headgate.model.declaration import Cardinality
 from headgate.model.ids import BlobId, FieldName, RecordId
 from headgate.model.plan import BlobPlan, ChangesPlan, ExpandPlan, OffsetWindow, RecordPlan, WindowPlan
 from headgate.model.rows import OnInvalid
-from headgate.store import maintenance
-from headgate.store.postgres.copying import PostgresSide
+from headgate.store.engines import commands
+from headgate.store.maintenance import copying
+from headgate.store.maintenance.copied_tables import TABLES
+from headgate.store.maintenance.postgres_side import PostgresSide
+from headgate.store.maintenance.sqlite_side import side_to_fill
 from headgate.store.postgres.database import PostgresDatabase
 from headgate.store.postgres.migrate import place_to_fill
-from headgate.store.relational import copying
-from headgate.store.relational.copied_tables import TABLES
-from headgate.store.sqlite.copying import side_to_fill
 from tests import postgres
 from tests.store.copies import copied, home_of, quiet
 from tests.store.declared import DESK, MARKS, document
@@ -180,7 +180,7 @@ def test_everything_beside_the_records_comes_along(ledger: Ledger):
 
 
 def _damages(store: Driven) -> tuple[Any, ...]:
-    return maintenance.commands_of(home_of(store.engine, store.directory)).check(quiet).damages
+    return commands.commands_of(home_of(store.engine, store.directory)).check(quiet).damages
 
 
 class _Arrivals:
@@ -214,11 +214,11 @@ def test_a_copy_that_was_stopped_cannot_be_opened_and_goes_on(
     with pytest.raises(StorageUnusable):
         Driven(other, directory)
     with pytest.raises(StorageUnusable):
-        maintenance.commands_of(home_of(other, directory)).stats()
+        commands.commands_of(home_of(other, directory)).stats()
     # The portion that was under way when it stopped has not arrived; those before it do not come again.
     arrived = _record_count(other, directory)
     arrivals = _Arrivals(monkeypatch)
-    maintenance.copy_store(home_of(store.engine, store.directory), home_of(other, directory), quiet)
+    commands.copy_store(home_of(store.engine, store.directory), home_of(other, directory), quiet)
     assert arrivals.count == 60 - arrived
     ledger.store = Driven(other, directory)
     assert ledger.keys() == expected
@@ -244,11 +244,11 @@ import os, signal, sys
 from pathlib import Path
 from headgate.home import Home, home_in
 from headgate.store import maintenance
-from headgate.store.relational import copying
+from headgate.store.maintenance import copying
 
 copying._ROWS_AT_ONCE = 7
 homes = [home_in(Home(Path(path)), url, path) for path, url in zip(sys.argv[1::2], sys.argv[2::2])]
-maintenance.copy_store(*homes, lambda done, _: os.kill(os.getpid(), signal.SIGKILL) if done >= 90 else None)
+commands.copy_store(*homes, lambda done, _: os.kill(os.getpid(), signal.SIGKILL) if done >= 90 else None)
 """
 
 
@@ -268,7 +268,7 @@ def test_a_copy_whose_process_was_killed_goes_on(ledger: Ledger):
     assert done.returncode == -signal.SIGKILL, done.stderr
     with pytest.raises(StorageUnusable):
         Driven(other, directory)
-    maintenance.copy_store(home_of(store.engine, store.directory), home_of(other, directory), quiet)
+    commands.copy_store(home_of(store.engine, store.directory), home_of(other, directory), quiet)
     ledger.store = Driven(other, directory)
     assert ledger.page().records == expected
     ledger.store.close()
@@ -322,7 +322,7 @@ def test_a_copy_that_differs_is_refused_and_stays_closed(
     monkeypatch.setattr(copying, "_compare", compare_harmed)
     homes = home_of(ledger.store.engine, ledger.store.directory), home_of("postgres", directory)
     with pytest.raises(IntegrityBroken):
-        maintenance.copy_store(*homes, quiet)
+        commands.copy_store(*homes, quiet)
     with pytest.raises(StorageUnusable):
         Driven("postgres", directory)
 

@@ -11,7 +11,7 @@ from headgate.model.ids import FieldName
 from headgate.model.plan import SearchPlan, SearchReach
 from headgate.model.query import ExactFilter, SearchMode
 from headgate.model.terms import parse_terms
-from headgate.store.lexical import analyser
+from headgate.store.format import analyser
 from tests.store.damages import FILLER, change_rows, damage_page
 from tests.store.declared import DESK, document, stream_of
 from tests.store.engines import ENGINES, Driven

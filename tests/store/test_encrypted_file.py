@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from headgate.errors import AuthenticationFailed, HeadgateError, IntegrityBroken
-from headgate.store.encrypted_file import DecryptingReader, EncryptingWriter
+from headgate.store.maintenance.encrypted_file import DecryptingReader, EncryptingWriter
 
 PASSPHRASE = "six green boats"
 PIECE = 64 * 1024

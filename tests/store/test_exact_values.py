@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 from headgate.model.ids import FieldName
 from headgate.model.plan import AggregatePlan
 from headgate.model.query import Metric
-from headgate.store.relational.column_values import scale_for, scaled
+from headgate.store.format.columns import scale_for, scaled
 from tests.store.engines import Driven
 from tests.store.ledger import Ledger
 

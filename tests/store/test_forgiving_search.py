@@ -14,9 +14,9 @@ from headgate.model.plan import SearchPlan, SearchReach
 from headgate.model.query import SearchSort
 from headgate.model.rows import SearchPage
 from headgate.model.terms import parse_terms
-from headgate.store.relational.database import Database
-from headgate.store.relational.read import search as search_module
-from headgate.store.relational.write.word_segments import WordMerging
+from headgate.store.changes.word_index import WordMerging
+from headgate.store.search import lexical as search_module
+from headgate.store.sql.database import Database
 from tests.store.declared import DESK, document, stream_of
 from tests.store.hostile_queries import HOSTILE_QUERIES
 from tests.store.ledger import Ledger

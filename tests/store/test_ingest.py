@@ -11,7 +11,7 @@ from headgate.model.plan import AggregatePlan, RecordPlan
 from headgate.model.query import ExactFilter, Metric
 from headgate.model.record import MAX_KEYS
 from headgate.model.rows import Batch, IngestReport, OnInvalid
-from headgate.store.lines import MAX_DEPTH, MAX_LINE_BYTES
+from headgate.store.format.lines import MAX_DEPTH, MAX_LINE_BYTES
 from tests.store.declared import DESK, MARKS, NOTES, ODD, document, stream_of
 from tests.store.engines import NOW
 from tests.store.ledger import Ledger, body

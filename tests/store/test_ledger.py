@@ -16,8 +16,8 @@ from headgate.model.ids import ClientId, GrantId, PackageId
 from headgate.model.instants import DAY_US
 from headgate.model.ledger import IssuedGrant, IssuedToken
 from headgate.model.owner import BrowserKind, BrowserSecret, Passkey, SetupLink, SpentChallenge
-from headgate.store.ledger import Ledger
-from headgate.store.oauth import OAuthRows
+from headgate.store.ledger.ledger import Ledger
+from headgate.store.ledger.oauth import OAuthRows
 from tests.audit.chains import KEY, disclosure
 from tests.policy.worlds import grant, stream_grant
 from tests.store.ledgers import LedgerHome, OpenLedger

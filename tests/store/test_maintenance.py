@@ -15,14 +15,14 @@ from headgate.model.hiding import HidingRule, RuleId, RuleKind
 from headgate.model.ids import BlobId, FieldName, RecordId
 from headgate.model.instants import instant
 from headgate.model.plan import BlobPlan, ChangesPlan, OffsetWindow, WindowPlan
-from headgate.store import maintenance
-from headgate.store.postgres.copying import PostgresSide
+from headgate.store.engines import commands
+from headgate.store.maintenance.copied_tables import TABLES
+from headgate.store.maintenance.postgres_side import PostgresSide
+from headgate.store.maintenance.sqlite_side import SqliteSide, open_new
 from headgate.store.postgres.database import PostgresDatabase, connect
 from headgate.store.postgres.migrate import make_role, open_place
-from headgate.store.relational.copied_tables import TABLES
-from headgate.store.relational.write.blobs import BlobFiles
-from headgate.store.sqlite.copying import SqliteSide, open_new
-from headgate.store.sqlite.paths import BLOBS, FILE
+from headgate.store.sqlite import BLOBS, FILE
+from headgate.store.sqlite.blobs import BlobFiles
 from tests import postgres
 from tests.store.copies import home_of, quiet
 from tests.store.declared import NOTES
@@ -81,7 +81,7 @@ def _everything(ledger: Ledger) -> str:
 
 
 def test_stats_measure_what_is_there(ledger: Ledger):
-    found = maintenance.commands_of(_home(ledger)).stats()
+    found = commands.commands_of(_home(ledger)).stats()
     first, second = found.connections
     notes = next(one for one in first.streams if one.stream == NOTES)
     assert (found.record_count, found.change_number, found.blob_count) == (7, 7, 1)
@@ -113,12 +113,12 @@ def test_stats_measure_what_is_there(ledger: Ledger):
     ],
 )
 def test_planted_damage_is_found(ledger: Ledger, harm: str, found: str):
-    assert maintenance.commands_of(_home(ledger)).check(quiet).damages == ()
+    assert commands.commands_of(_home(ledger)).check(quiet).damages == ()
     side = _side(ledger)
     with side.database.writing():
         side.database.run(harm.format(here="home=:home AND" if ledger.store.engine == "postgres" else ""))
     side.database.finish()
-    assert found in {damage.kind for damage in maintenance.commands_of(_home(ledger)).check(quiet).damages}
+    assert found in {damage.kind for damage in commands.commands_of(_home(ledger)).check(quiet).damages}
 
 
 @pytest.mark.parametrize("changed", ["declaration", "hiding_rule"])
@@ -126,7 +126,7 @@ def test_a_document_that_decides_what_is_shown_is_not_changed_unnoticed(ledger: 
     rule = HidingRule(RuleId("rul_1"), RuleKind.WORDS, "secret")
     _opened(ledger).store.add_rule(rule, at=NOW)
     ledger.store.close()
-    assert maintenance.commands_of(_home(ledger)).check(quiet).damages == ()
+    assert commands.commands_of(_home(ledger)).check(quiet).damages == ()
     side = _side(ledger)
     here = "WHERE home=:home" if ledger.store.engine == "postgres" else ""
     with side.database.writing():
@@ -135,21 +135,21 @@ def test_a_document_that_decides_what_is_shown_is_not_changed_unnoticed(ledger: 
         other = bytes(document).replace(b"secret", b"secreu").replace(b'"Desk"', b'"Dess"')
         side.database.run(f"UPDATE {changed} SET document=? {here}", (other,))
     side.database.finish()
-    assert "catalog" in {one.kind for one in maintenance.commands_of(_home(ledger)).check(quiet).damages}
+    assert "catalog" in {one.kind for one in commands.commands_of(_home(ledger)).check(quiet).damages}
 
 
 def test_an_erased_record_is_in_no_row(ledger: Ledger):
     assert _MARK in _everything(ledger)
     old = _number(_opened(ledger))
     ledger.store.close()
-    gone = maintenance.commands_of(_home(ledger)).erase_record(
+    gone = commands.commands_of(_home(ledger)).erase_record(
         ledger.ids[0], stream=NOTES, record_id=RecordId(_MARK)
     )
     assert (gone.record_count, gone.blob_count) == (1, 1)
     assert _MARK not in _everything(ledger)
-    assert maintenance.commands_of(_home(ledger)).check(quiet).damages == ()
+    assert commands.commands_of(_home(ledger)).check(quiet).damages == ()
     with pytest.raises(NotFound):
-        maintenance.commands_of(_home(ledger)).erase_record(
+        commands.commands_of(_home(ledger)).erase_record(
             ledger.ids[0], stream=NOTES, record_id=RecordId(_MARK)
         )
     assert sorted(_opened(ledger).keys()) == ["k1", "k2", "k3", "k4", "k5", "other"]
@@ -163,12 +163,12 @@ def _number(ledger: Ledger) -> int:
 
 
 def test_an_erased_connection_is_in_no_row(ledger: Ledger):
-    assert maintenance.commands_of(_home(ledger)).erase_connection(ledger.ids[0]).record_count == 6
+    assert commands.commands_of(_home(ledger)).erase_connection(ledger.ids[0]).record_count == 6
     assert _MARK not in _everything(ledger)
     assert ledger.ids[0] not in _everything(ledger)
     with pytest.raises(ConnectionNotFound):
-        maintenance.commands_of(_home(ledger)).erase_connection(ledger.ids[0])
-    assert maintenance.commands_of(_home(ledger)).stats().record_count == 1
+        commands.commands_of(_home(ledger)).erase_connection(ledger.ids[0])
+    assert commands.commands_of(_home(ledger)).stats().record_count == 1
 
 
 @pytest.mark.skipif("postgres" not in ENGINES, reason="PostgreSQL is not installed")
@@ -181,19 +181,19 @@ def test_a_backup_of_each_engine_is_restored_into_each(ledger: Ledger, tmp_path:
     ledger.store.close()
     write_private(_home(ledger).keys / "some.key", b"secret")
     copy = tmp_path / "copy"
-    made = maintenance.commands_of(_home(ledger)).back_up(copy, quiet, names=["keys/some.key"])
+    made = commands.commands_of(_home(ledger)).back_up(copy, quiet, names=["keys/some.key"])
     assert (made.record_count, made.has_keys) == (7, True)
-    assert maintenance.verify_backup(copy, quiet).record_count == 7
+    assert commands.verify_backup(copy, quiet).record_count == 7
     home = home_of(target, tmp_path / "restored")
-    assert maintenance.commands_of(home).restore(copy, quiet, end_at=None).record_count == 7
+    assert commands.commands_of(home).restore(copy, quiet, end_at=None).record_count == 7
     assert (home.path / "keys" / "some.key").read_bytes() == b"secret"
     ledger.store = Driven(target, tmp_path / "restored")
     assert ledger.page().records == expected
     assert (ledger.store.blobs(blob_plan), ledger.store.window(window)) == answers
     ledger.store.close()
-    assert maintenance.commands_of(home).check(quiet).damages == ()
+    assert commands.commands_of(home).check(quiet).damages == ()
     with pytest.raises(Conflict):
-        maintenance.commands_of(home_of(target, ledger.store.directory)).restore(copy, quiet, end_at=NOW)
+        commands.commands_of(home_of(target, ledger.store.directory)).restore(copy, quiet, end_at=NOW)
 
 
 def _blob_id(ledger: Ledger) -> Any:
@@ -206,10 +206,10 @@ def test_an_encrypted_backup_of_a_database_opens_with_its_passphrase(tmp_path: P
     ledger.put({"id": "a"})
     ledger.store.close()
     copy = tmp_path / "copy.age"
-    maintenance.back_up_encrypted(_home(ledger), copy, quiet, passphrase="correct horse")
+    commands.back_up_encrypted(_home(ledger), copy, quiet, passphrase="correct horse")
     assert b"SQLite" not in copy.read_bytes()
-    with maintenance.decrypted_backup(copy, open_home(tmp_path / "other"), "correct horse") as directory:
-        assert maintenance.verify_backup(directory, quiet).record_count == 1
+    with commands.decrypted_backup(copy, open_home(tmp_path / "other"), "correct horse") as directory:
+        assert commands.verify_backup(directory, quiet).record_count == 1
 
 
 @pytest.mark.skipif("postgres" not in ENGINES, reason="PostgreSQL is not installed")
@@ -221,7 +221,7 @@ def test_the_space_of_erased_rows_is_freed_or_the_owner_hears_that_it_is_not(tmp
     counted = "SELECT pg_stat_get_vacuum_count('record'::regclass)"
     with connect(url) as connection:
         before = connection.execute(counted).fetchone()[0]
-        maintenance.commands_of(_home(ledger)).erase_record(
+        commands.commands_of(_home(ledger)).erase_record(
             ledger.ids[0], stream=NOTES, record_id=RecordId(_MARK)
         )
         assert connection.execute(counted).fetchone()[0] == before + 1
@@ -230,5 +230,5 @@ def test_the_space_of_erased_rows_is_freed_or_the_owner_hears_that_it_is_not(tmp
         open_home(tmp_path / "home"), postgres.server().url_of("headgate", role), str(tmp_path / "home")
     )
     with pytest.raises(StorageUnusable):
-        maintenance.commands_of(limited).erase_connection(ledger.ids[1])
-    assert maintenance.commands_of(_home(ledger)).stats().connections[0].connection_id == ledger.ids[0]
+        commands.commands_of(limited).erase_connection(ledger.ids[1])
+    assert commands.commands_of(_home(ledger)).stats().connections[0].connection_id == ledger.ids[0]

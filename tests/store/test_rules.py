@@ -32,7 +32,7 @@ from headgate.model.query import Count, ExactFilter, Metric, Order
 from headgate.model.record import Record
 from headgate.model.reference import digest_of_key
 from headgate.policy.hiding import Hider
-from headgate.store.relational.write import hiding
+from headgate.store.changes import hiding
 from tests.store.declared import DESK, LOOSE, MARKS, NOTES, declared, document
 from tests.store.engines import NOW, Driven, fresh
 from tests.store.ledger import Ledger, body

@@ -13,7 +13,7 @@ from headgate.model.plan import SearchPlan, SearchReach, Term
 from headgate.model.query import ExactFilter
 from headgate.model.rows import Batch, Hit, SearchPage
 from headgate.model.terms import parse_terms
-from headgate.store.relational.read import search as search_module
+from headgate.store.search import lexical as search_module
 from tests.store.declared import MARKS, NOTES, PAGES, document
 from tests.store.engines import NOW, Driven
 from tests.store.ledger import Ledger

@@ -12,12 +12,12 @@ import pytest
 from headgate.errors import BlobNotFound, StorageUnusable
 from headgate.home import open_home
 from headgate.model.ids import BlobId
-from headgate.store.postgres.engine import PostgresStore
+from headgate.store.changes.retention import HOUR_US, WAIT_US
+from headgate.store.engines.postgres import PostgresStore
+from headgate.store.engines.sqlite import SqliteStore
+from headgate.store.engines.store import Store
 from headgate.store.postgres.migrate import open_place
-from headgate.store.relational.maintenance.retention import HOUR_US, WAIT_US
-from headgate.store.relational.store import Store
-from headgate.store.sqlite.engine import SqliteStore
-from headgate.store.sqlite.paths import BLOBS
+from headgate.store.sqlite import BLOBS
 from tests import postgres
 from tests.store.engines import NOW, Driven
 from tests.store.ledger import Ledger

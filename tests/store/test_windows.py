@@ -9,7 +9,7 @@ from headgate.errors import FieldNotFound, FieldNotText, QueryNotFound
 from headgate.model.ids import FieldName, RecordId
 from headgate.model.plan import MatchWindow, OffsetWindow, WindowPlan
 from headgate.model.rows import FieldWindow
-from headgate.store.snippets import find_folded
+from headgate.store.queries.windows import find_folded
 from tests.store.ledger import Ledger
 
 BODY = FieldName("body")

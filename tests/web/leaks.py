@@ -13,10 +13,9 @@ from headgate.model.plan import OffsetWindow, Reach, RecordPlan, WindowPlan
 from headgate.model.rows import ShelfSummary
 from headgate.policy import allowance, authorize, clauses, cursors, decide
 from headgate.policy.capability import Use
-from headgate.reading import local
-from headgate.store.relational import store as engine
-from headgate.store.relational.read import aggregates, meaning_scope, rows, visible_text
-from headgate.store.sqlite import engine as sqlite_engine
+from headgate.store.engines import sqlite as sqlite_engine, store as engine
+from headgate.store.queries import aggregates, rows
+from headgate.store.search import meaning_scope, visible_text
 
 Patch = pytest.MonkeyPatch
 
@@ -139,7 +138,7 @@ def snippet_with_hidden_text(patch: Patch) -> None:
 def cursor_that_holds_a_hidden_number(patch: Patch) -> None:
     original = cursors.seal_position
     patch.setattr(
-        local.cursors,
+        cursors,
         "seal_position",
         lambda seals, position, binding: f"{original(seals, position, binding)}{COUNT[0]}",
     )

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from headgate.auth.introspect import USER
+from headgate.auth.documents import USER
 from headgate.model.ids import ConnectionId
 from headgate.web.addresses import Address
 from headgate.web.admission import Callers

@@ -174,7 +174,7 @@ async def test_an_unexpected_failure_is_reported_without_its_message(
         raise RuntimeError("a secret value")
 
     await program.connect("mail")
-    monkeypatch.setattr(program.services.read_services.store, "summaries", fail)
+    monkeypatch.setattr(program.services.reads.store, "summaries", fail)
     answer = await program.get("/v1/streams", program.owner)
     assert (answer.status, answer.code) == (500, "api_error")
     assert b"secret" not in answer.content

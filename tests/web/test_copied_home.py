@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from headgate.home import home_in
-from headgate.store.maintenance import copy_store
+from headgate.store.engines.commands import copy_store
 from tests import postgres
 from tests.in_process import local_program
 from tests.web.test_noninterference import questions

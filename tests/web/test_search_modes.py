@@ -13,8 +13,8 @@ import pytest
 from headgate.errors import ConfigInvalid
 from headgate.model.terms import MAX_QUERY_CHARS
 from headgate.store import quick
-from headgate.store.semantic import choice
-from headgate.store.semantic.choice import chosen_model
+from headgate.store.models import choice
+from headgate.store.models.choice import chosen_model
 from tests.in_process import LocalProgram, local_program, record
 from tests.policy.worlds import grant, stream_grant
 from tests.schema.declarations import declaration

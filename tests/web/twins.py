@@ -16,8 +16,8 @@ from urllib.parse import quote, urlencode
 from headgate.model.grant import Grant, TimeConstraint
 from headgate.model.hiding import HidingRule, RuleId, RuleKind
 from headgate.model.ids import ConnectionId, FieldName, RecordId
-from headgate.store.relational import store as engine
-from headgate.store.relational.read.hybrid import SearchMemory
+from headgate.store.engines import store as engine
+from headgate.store.search.hybrid import SearchMemory
 from tests.in_process import LocalProgram, local_program, record
 from tests.policy.worlds import grant, stream_grant
 from tests.schema.declarations import declaration
@@ -267,8 +267,8 @@ class Twins:
     def forget(self) -> None:
         """Forget what was worked out from rules that have changed."""
         for twin in (one for pair in self.pairs for one in pair):
-            twin.program.services.read_services._memo.decisions.clear()
-            twin.program.services.read_services.store._memory = SearchMemory()
+            twin.program.services.reads._memo.decisions.clear()
+            twin.program.services.reads.store._memory = SearchMemory()
 
     def close(self) -> None:
         self.runner.run(self._stack.aclose())

@@ -17,7 +17,7 @@ from headgate.model.disclosure import (
 )
 from headgate.model.ids import ClientId, ConnectionId, FieldName, RecordId, StreamName
 from headgate.model.ledger import AuditEntry
-from headgate.store.ledger import Ledger
+from headgate.store.ledger.ledger import Ledger
 
 #: Reads of one client with pauses shorter than this belong together.
 GAP_US = 10 * 60 * 1_000_000

@@ -17,7 +17,7 @@ from headgate.home import Home
 from headgate.model.grant import Access
 from headgate.model.ids import GrantId
 from headgate.model.instants import DAY_US, iso
-from headgate.store.ledger import BudgetCounter
+from headgate.store.ledger.ledger import BudgetCounter
 from headgate.system import lock, open_private, read_at, write_at
 
 _DIRECTORY = "budgets"

@@ -32,8 +32,8 @@ from headgate.model.disclosure import Disclosed, count_records
 from headgate.model.ids import GrantId
 from headgate.model.instants import DAY_US
 from headgate.model.ledger import AuditBlock, ChainHead, PrunedRange, SealedBlock, ShownRecords
-from headgate.store.engines import may_have_log
-from headgate.store.ledger import Ledger
+from headgate.store.engines.opening import may_have_log
+from headgate.store.ledger.ledger import Ledger
 
 _KEY_FILE = "audit"
 _KEY_BYTES = 32

@@ -12,20 +12,22 @@ import mmap
 import os
 import secrets
 from collections import defaultdict, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
 from headgate.audit.chain import seal_block
 from headgate.errors import StorageFull, StorageReadOnly
 from headgate.home import Home, opening_reserve
-from headgate.model.disclosure import Disclosure
-from headgate.model.ids import GrantId
+from headgate.model.disclosure import Disclosed, Disclosure
+from headgate.model.ids import ConnectionId, FieldName, GrantId, RecordId, StreamName
 from headgate.model.instants import DAY_US
 from headgate.model.ledger import ChainHead, SealedBlock, ShownRecords
-from headgate.store.ledger import Ledger
+from headgate.model.record import Record, Tombstone
+from headgate.store.ledger.ledger import Ledger
 from headgate.system import NO_SPACE, lock, open_private
 
 _DIRECTORY = "journals"
@@ -33,6 +35,33 @@ _SUFFIX = ".journal"
 #: Disk space reserved for a file; a longer line gets a file of the line's size.
 _FILE_BYTES = 1024 * 1024
 _encode = msgspec.json.Encoder().encode
+
+
+class Discloser(Protocol):
+    """Takes disclosures. One that was taken survives the end of the process."""
+
+    def write(self, disclosure: Disclosure) -> None:
+        """Write a disclosure; it returns when the disclosure is safe."""
+        ...
+
+
+def disclosed(shown: Sequence[Record | Tombstone], fields: tuple[FieldName, ...]) -> tuple[Disclosed, ...]:
+    """Group records by connection and stream; the children of a record are not included.
+
+    Of a deleted record no field is shown, only that it was there.
+    """
+    if len(shown) == 1:
+        only = shown[0]
+        return (Disclosed(only.connection_id, only.stream, _fields_of(only, fields), (only.id,)),)
+    found: dict[tuple[ConnectionId, StreamName, tuple[FieldName, ...]], list[RecordId]] = {}
+    for entry in shown:
+        key = entry.connection_id, entry.stream, _fields_of(entry, fields)
+        found.setdefault(key, []).append(entry.id)
+    return tuple(Disclosed(*key, tuple(ids)) for key, ids in found.items())
+
+
+def _fields_of(entry: Record | Tombstone, fields: tuple[FieldName, ...]) -> tuple[FieldName, ...]:
+    return () if isinstance(entry, Tombstone) else fields
 
 
 def journals(home: Home) -> Path:
@@ -94,7 +123,7 @@ class _JournalFile:
 
 
 class Journal:
-    """Writes the disclosures of this process; implements headgate.audit.disclose.Discloser."""
+    """Writes the disclosures of this process; a Discloser."""
 
     __slots__ = ("_directory", "_files")
 

@@ -23,7 +23,7 @@ from headgate.model.disclosure import ANSWERED, Disclosure
 from headgate.model.grant import TokenKind
 from headgate.model.ids import RequestId
 from headgate.model.ledger import AuditBlock, ChainHead
-from headgate.store.ledger import Ledger
+from headgate.store.ledger.ledger import Ledger
 from headgate.system import open_private, sync_directory
 
 #: Of the line that stands for what was moved.

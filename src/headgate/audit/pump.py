@@ -11,7 +11,7 @@ from headgate.audit.chain import seal_block, write_head
 from headgate.audit.journal import Journal, abandoned_journals, remove_journal, whole_lines
 from headgate.errors import LogUnverifiable, StorageFull, StorageReadOnly, StorageUnusable
 from headgate.home import Home
-from headgate.store.ledger import Ledger
+from headgate.store.ledger.ledger import Ledger
 from headgate.tasks import Supervisor, stop
 
 LOOP, HEAD = "log of disclosures", "head of the log"

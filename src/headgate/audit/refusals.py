@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from headgate.audit.disclose import Discloser
+from headgate.audit.journal import Discloser
 from headgate.model.disclosure import Disclosure
 
 _HOUR_US = 3600 * 1_000_000

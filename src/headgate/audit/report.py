@@ -12,7 +12,7 @@ from headgate.model.disclosure import Disclosed, Disclosure
 from headgate.model.ids import ConnectionId, RecordId, StreamName
 from headgate.model.instants import iso
 from headgate.model.ledger import AuditEntry
-from headgate.store.ledger import Ledger
+from headgate.store.ledger.ledger import Ledger
 
 _AT_ONCE = 1000
 

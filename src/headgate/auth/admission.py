@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from headgate.audit.budget import DailyBudgets
-from headgate.audit.disclose import Discloser
+from headgate.audit.journal import Discloser
 from headgate.audit.refusals import RefusalLog
+from headgate.auth.keys import digest_of
 from headgate.auth.latest_time import LatestTime
-from headgate.auth.tokens import digest_of
 from headgate.errors import (
     AuthenticationFailed,
     GrantConsumed,
@@ -24,7 +24,7 @@ from headgate.model.disclosure import Disclosure
 from headgate.model.grant import OWNER, Access, GrantState, OwnerScope, TokenKind
 from headgate.model.ids import RequestId
 from headgate.model.ledger import Holder, IssuedGrant, IssuedToken
-from headgate.store.ledger import Ledger
+from headgate.store.ledger.ledger import Ledger
 
 _NEVER = 2**63
 _REMEMBERED = 1024
@@ -108,14 +108,14 @@ class Admission:
         return access
 
     async def _read(self, digest: bytes, now: int) -> _TokenState | None:
-        found = await self._ledger.holder(digest)
-        if found is None:
+        holder = await self._ledger.holder(digest)
+        if holder is None:
             return None
         # By the version of the answer itself: others may have been admitted while it was waited for.
-        if found.version != self._version or len(self._states) >= _REMEMBERED:
+        if holder.version != self._version or len(self._states) >= _REMEMBERED:
             self._states.clear()
-            self._version = found.version
-        state = self._states[digest] = _read_state(found, now)
+            self._version = holder.version
+        state = self._states[digest] = _read_state(holder, now)
         return state
 
     async def owner_access(self) -> Access:
@@ -126,21 +126,21 @@ class Admission:
         """Return what a client reads with under these grants, for the owner to look at; nothing is counted for it."""
         first = granted[0]
         kind = TokenKind.CLIENT if first.package_id is None else TokenKind.MCP_PACKAGE
-        grants = tuple(one.grant for one in granted)
+        grants = tuple(issued.grant for issued in granted)
         client, package = first.grant.client_id, first.package_id
         return Access(kind, OWNER, client, grants, package, epoch=await self._ledger.version())
 
     async def look_up(self, token: str) -> Holder | None:
         """Find a token that has not ended itself, and its grants, whatever became of them."""
-        found = await self._ledger.holder(digest_of(token))
+        holder = await self._ledger.holder(digest_of(token))
         now = self._latest.raise_to(self._clock())
-        return found if found is not None and _is_valid(found.token, now) else None
+        return holder if holder is not None and _is_valid(holder.token, now) else None
 
     async def note_refusal(self, token: str, code: str, via: str, *, request_id: RequestId) -> None:
         """Log the refusal of a known token; unknown ones are not logged."""
-        found = await self.look_up(token)
-        if found is not None:
-            issued = found.token
+        holder = await self.look_up(token)
+        if holder is not None:
+            issued = holder.token
             self.refusals.note(
                 issued.digest,
                 Disclosure(
@@ -148,7 +148,7 @@ class Admission:
                     request_id=request_id,
                     token_kind=issued.kind.value,
                     client_id=issued.client_id,
-                    grant_ids=tuple(grant.grant.id for grant in found.grants),
+                    grant_ids=tuple(grant.grant.id for grant in holder.grants),
                     package_id=issued.package_id,
                     via=via,
                     outcome=code,
@@ -171,9 +171,9 @@ def _check_scope(issued: IssuedToken, route: str) -> None:
         raise PermissionRefused(f"The owner limited this token to {issued.scope.value}.")
 
 
-def _read_state(found: Holder, now: int) -> _TokenState:
+def _read_state(holder: Holder, now: int) -> _TokenState:
     """Work out the access ahead, where no request can change it: no grant has ended or counts records."""
-    issued, grants = found.token, found.grants
+    issued, grants = holder.token, holder.grants
     ends = [issued.expires_at, *(grant.grant.expires_at for grant in grants)]
     is_plain = _is_valid(issued, now) and all(
         grant.state(now) in READABLE and grant.daily_records is None for grant in grants
@@ -183,9 +183,9 @@ def _read_state(found: Holder, now: int) -> _TokenState:
     return _TokenState(
         issued,
         grants,
-        _access(issued, grants, found.version) if is_plain and has_reason else None,
+        _access(issued, grants, holder.version) if is_plain and has_reason else None,
         min((end for end in ends if end is not None), default=_NEVER),
-        found.version,
+        holder.version,
     )
 
 
@@ -196,10 +196,10 @@ def _access(issued: IssuedToken, granted: tuple[IssuedGrant, ...], version: int)
         token_kind=issued.kind,
         subject_id=issued.subject_id,
         client_id=issued.client_id,
-        grants=tuple(one.grant for one in granted),
+        grants=tuple(grant.grant for grant in granted),
         package_id=issued.package_id,
         daily_records=tuple(
-            (one.grant.id, one.daily_records) for one in granted if one.daily_records is not None
+            (grant.grant.id, grant.daily_records) for grant in granted if grant.daily_records is not None
         ),
         epoch=version,
     )
@@ -216,12 +216,12 @@ def _granted(state: _TokenState, now: int) -> tuple[IssuedGrant, ...]:
     raise _ended(state.grants, now)
 
 
-def _ended(found: tuple[IssuedGrant, ...], now: int) -> HeadgateError:
-    if not found:
+def _ended(grants: tuple[IssuedGrant, ...], now: int) -> HeadgateError:
+    if not grants:
         return GrantInvalid()
     by_state = {
         GrantState.REVOKED: GrantRevoked,
         GrantState.EXPIRED: GrantExpired,
         GrantState.CONSUMED: GrantConsumed,
     }
-    return by_state.get(found[0].state(now), GrantInvalid)()
+    return by_state.get(grants[0].state(now), GrantInvalid)()

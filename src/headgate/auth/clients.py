@@ -20,8 +20,8 @@ from headgate.model.ids import ClientId, GrantId
 from headgate.model.instants import DAY_US
 from headgate.model.ledger import IssuedGrant, IssuedToken, ShownRecords
 from headgate.policy.allowance import SourceCatalog
-from headgate.store.ledger import Ledger
-from headgate.store.oauth import OAuthStore
+from headgate.store.ledger.ledger import Ledger
+from headgate.store.ledger.oauth import OAuthStore
 
 _MARK_BYTES = 6
 _DAYS = 30
@@ -60,14 +60,14 @@ class ClientOverview:
         Raises:
             NotFound: the client can read nothing, or has no such grant.
         """
-        active = [one.issued for one in self.active]
-        chosen = [one for one in active if grant_id in {None, one.grant.id}]
+        active = [grant.issued for grant in self.active]
+        chosen = [grant for grant in active if grant_id in {None, grant.grant.id}]
         if not chosen:
             raise NotFound(f"'{self.client_id}' has no active grant.", hint="Look at the list of agents.")
         first = chosen[0]
         if first.package_id is None:
             return (first,)
-        return tuple(one for one in active if one.package_id == first.package_id)
+        return tuple(grant for grant in active if grant.package_id == first.package_id)
 
     @property
     def today(self) -> int:
@@ -108,16 +108,16 @@ class Clients:
     async def overview(self) -> tuple[ClientOverview, ...]:
         """List every client that has or had a grant; those that can read come first."""
         now = self._now()
-        shown = await self._ledger.shown_since(now // DAY_US - _DAYS)
-        found: dict[ClientId, list[GrantOverview]] = {}
+        shown_records = await self._ledger.shown_since(now // DAY_US - _DAYS)
+        by_client: dict[ClientId, list[GrantOverview]] = {}
         for issued in await self._ledger.grants():
-            found.setdefault(issued.grant.client_id, []).append(_grant(issued, shown, now))
+            by_client.setdefault(issued.grant.client_id, []).append(_grant(issued, shown_records, now))
         names = await self._names()
         clients = [
             ClientOverview(client, tuple(grants), names.get(client, client))
-            for client, grants in found.items()
+            for client, grants in by_client.items()
         ]
-        return tuple(sorted(clients, key=lambda one: not one.active))
+        return tuple(sorted(clients, key=lambda overview: not overview.active))
 
     async def client(self, client_id: ClientId) -> ClientOverview:
         """Find one client.
@@ -125,9 +125,9 @@ class Clients:
         Raises:
             NotFound: no grant names it.
         """
-        for one in await self.overview():
-            if one.client_id == client_id:
-                return one
+        for client in await self.overview():
+            if client.client_id == client_id:
+                return client
         raise NotFound(f"There is no client '{client_id[:80]}'.", hint="Look at the list of agents.")
 
     async def reads_by_day(self, days: int) -> dict[int, dict[ClientId, int]]:
@@ -141,11 +141,11 @@ class Clients:
             if issued is not None:
                 at = day, issued.grant.client_id, issued.package_id or grant_id
                 counts[at] = max(counts.get(at, 0), records)
-        found: dict[int, dict[ClientId, int]] = {}
+        by_day: dict[int, dict[ClientId, int]] = {}
         for (day, client, _), records in counts.items():
-            of_day = found.setdefault(day, {})
+            of_day = by_day.setdefault(day, {})
             of_day[client] = of_day.get(client, 0) + records
-        return found
+        return by_day
 
     async def alarms(self, factor: int) -> tuple[Alarm, ...]:
         """Find the days of the last month on which a client read more than so many times its usual."""
@@ -159,23 +159,23 @@ class Clients:
         Raises:
             NotFound: there is none.
         """
-        found = await self._ledger.grant(grant_id)
-        if found is None or found.state(self._now()) not in {GrantState.ACTIVE, GrantState.CONSUMED}:
+        issued = await self._ledger.grant(grant_id)
+        if issued is None or issued.state(self._now()) not in {GrantState.ACTIVE, GrantState.CONSUMED}:
             raise NotFound("There is no such grant, or it has ended.", hint="Look at the list of agents.")
-        return found
+        return issued
 
     async def revoke_grant(self, grant_id: GrantId) -> None:
         """End a grant for good, at once."""
         if not await self._ledger.revoke(grant_id, self._clock()):
             raise NotFound("There is no such grant.", hint="Look at the list of agents.")
 
-    async def narrow_grant(self, issued: IssuedGrant, asked: Narrowing, catalog: SourceCatalog) -> None:
+    async def narrow_grant(self, issued: IssuedGrant, narrowing: Narrowing, catalog: SourceCatalog) -> None:
         """Take away from a grant, at once; its token and its clients stay.
 
         Raises:
             InvalidRequest: nothing of it would stay.
         """
-        if not await self._ledger.replace_grant(issued, narrow(issued, asked, catalog)):
+        if not await self._ledger.replace_grant(issued, narrow(issued, narrowing, catalog)):
             raise Conflict("The grant has changed meanwhile.", hint="Look at it again.")
 
     async def stop(self, client_id: ClientId) -> int:
@@ -219,9 +219,9 @@ def token_mark(token: IssuedToken) -> str:
     return token.digest[:_MARK_BYTES].hex()
 
 
-def _grant(issued: IssuedGrant, shown: ShownRecords, now: int) -> GrantOverview:
-    days = [day for (grant, day), count in shown.items() if grant == issued.grant.id and count]
-    today = shown.get((issued.grant.id, now // DAY_US), 0)
+def _grant(issued: IssuedGrant, shown_records: ShownRecords, now: int) -> GrantOverview:
+    days = [day for (grant, day), count in shown_records.items() if grant == issued.grant.id and count]
+    today = shown_records.get((issued.grant.id, now // DAY_US), 0)
     return GrantOverview(issued, issued.state(now), today, max(days, default=None))
 
 
@@ -242,9 +242,9 @@ async def add_owner_client(
     method = SECRET_METHODS[0] if has_secret else NONE
     document = {"client_name": name, "redirect_uris": [*redirect_uris], "token_endpoint_auth_method": method}
     try:
-        made, secret = from_registration(document, now=now)
+        registered, secret = from_registration(document, now=now)
     except OAuth2Error as error:
         raise InvalidClientMetadata(error.get_error_description()) from None
-    client = replace(made, origin=ClientOrigin.OWNER, is_approved=True)
+    client = replace(registered, origin=ClientOrigin.OWNER, is_approved=True)
     await store.change(lambda rows: entries.put(rows, client.id, client, expires_at=None))
     return client, secret

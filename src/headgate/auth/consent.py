@@ -29,7 +29,8 @@ DURATIONS = (1, 7, 30, 90, 365)
 DEFAULT_DAYS = 30
 ALL_TIME, SINCE_DAY = "all", "since"
 PRESETS = ("headers", "no_bodies", "last_90_days")
-_MOST_RECORDS = 1_000_000_000
+MOST_RECORDS = 1_000_000_000
+MOST_DAYS = 36_500
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +92,12 @@ class ConsentChoice:
 def offers(catalog: SourceCatalog, precise: PreciseRequest | None) -> tuple[StreamOffer, ...]:
     """List what may be granted: everything for a client that lets the owner pick, else what was asked for."""
     requests = _everything(catalog) if precise is None else precise.selections
-    found = tuple(
+    offered = tuple(
         offer for request in requests for offer in _offers(request, catalog, is_asked=precise is not None)
     )
-    if precise is not None and not found:
+    if precise is not None and not offered:
         raise InvalidAuthorizationDetails("Nothing of what was asked for is connected here.")
-    return found
+    return offered
 
 
 def _everything(catalog: SourceCatalog) -> Iterator[SelectionRequest]:
@@ -107,10 +108,10 @@ def _everything(catalog: SourceCatalog) -> Iterator[SelectionRequest]:
 
 
 def _offers(request: SelectionRequest, catalog: SourceCatalog, *, is_asked: bool) -> Iterator[StreamOffer]:
-    found = catalog.source(request.source_id)
-    if found is None:
+    known_source = catalog.source(request.source_id)
+    if known_source is None:
         raise InvalidAuthorizationDetails("The source is not connected here.", param="source")
-    key, source = found
+    key, source = known_source
     connections = catalog.connections_of(key)
     for connection in connections:
         narrowed = _on(request, connection)
@@ -144,7 +145,7 @@ def first_choice(offered: Iterable[StreamOffer], precise: PreciseRequest | None)
     """Choose what a page shows first: nothing for a picker, exactly what was asked for otherwise."""
     mode = AccessMode.CONTINUOUS if precise is None else precise.access_mode
     return ConsentChoice(
-        tuple(StreamChoice(one, one.is_asked, one.most.fields) for one in offered), access_mode=mode
+        tuple(StreamChoice(offer, offer.is_asked, offer.most.fields) for offer in offered), access_mode=mode
     )
 
 
@@ -154,10 +155,10 @@ def read_choice(
     """Read the owner's choice from the fields of a form; what was not offered is not looked at."""
     days, daily, mode = get("days"), get("daily_records").strip(), get("access_mode")
     choice = ConsentChoice(
-        tuple(_stream_choice(one, get, get_all) for one in offered),
-        None if days == "revoked" else _number(days or str(DEFAULT_DAYS), 36_500, "days"),
+        tuple(_stream_choice(offer, get, get_all) for offer in offered),
+        None if days == "revoked" else whole_number(days or str(DEFAULT_DAYS), MOST_DAYS, "days"),
         AccessMode.SINGLE_USE if mode == AccessMode.SINGLE_USE else AccessMode.CONTINUOUS,
-        _number(daily, _MOST_RECORDS, "daily_records") if daily else None,
+        whole_number(daily, MOST_RECORDS, "daily_records") if daily else None,
     )
     return with_preset(choice, get("preset"))
 
@@ -165,8 +166,8 @@ def read_choice(
 def _stream_choice(
     offer: StreamOffer, get: Callable[[str], str], get_all: Callable[[str], Sequence[str]]
 ) -> StreamChoice:
-    asked = set(get_all(f"fields/{offer.key}"))
-    fields = tuple(name for name in offer.most.fields if name in asked or name in offer.always)
+    ticked = set(get_all(f"fields/{offer.key}"))
+    fields = tuple(name for name in offer.most.fields if name in ticked or name in offer.always)
     # Before a stream is picked for the first time, its fields are not on the page: all are meant.
     is_open = get(f"open/{offer.key}") == "1"
     return StreamChoice(
@@ -190,8 +191,8 @@ def with_preset(choice: ConsentChoice, preset: str) -> ConsentChoice:
 
 def _headers(choice: StreamChoice) -> StreamChoice:
     declared = choice.offer.declaration.fields
-    shown = {*TITLE_FIELDS, *PEOPLE_FIELDS}
-    return _with_fields(choice, lambda name: name in shown or declared[name].kind.is_time)
+    headers = {*TITLE_FIELDS, *PEOPLE_FIELDS}
+    return _with_fields(choice, lambda name: name in headers or declared[name].kind.is_time)
 
 
 def _no_bodies(choice: StreamChoice) -> StreamChoice:
@@ -217,8 +218,10 @@ def _with_fields(choice: StreamChoice, keeps: Callable[[FieldName], bool]) -> St
 def terms_of(choice: ConsentChoice, catalog: SourceCatalog, now: int) -> tuple[Terms, ...]:
     """Make a choice concrete: one grant for each source, or several where its connections differ."""
     by_connection: dict[ConnectionId, list[StreamRequest]] = {}
-    for one in choice.picked:
-        by_connection.setdefault(one.offer.connection_id, []).append(stream_request(one, now))
+    for stream_choice in choice.picked:
+        by_connection.setdefault(stream_choice.offer.connection_id, []).append(
+            stream_request(stream_choice, now)
+        )
     if not by_connection:
         raise InvalidRequest("Nothing is chosen yet.", hint="Tick what this client may read.")
     alike: dict[tuple[ConnectorKey, tuple[StreamRequest, ...]], list[ConnectionId]] = {}
@@ -257,17 +260,17 @@ def _since(choice: StreamChoice, now: int) -> int | None:
     if choice.time == ALL_TIME:
         return None
     if choice.time != SINCE_DAY:
-        return (now // DAY_US - _number(choice.time, 36_500, "time")) * DAY_US
+        return (now // DAY_US - whole_number(choice.time, MOST_DAYS, "time")) * DAY_US
     at = instant(choice.since_day)
     if at is None:
         raise InvalidRequest("The day must be written like 2026-01-31.", param="since")
     return at
 
 
-def _number(text: str, most: int, param: str) -> int:
-    if not (
-        text.isascii() and text.isdecimal() and len(text) < len(str(most)) + 1 and 1 <= int(text) <= most
-    ):
+def whole_number(text: str, most: int, param: str) -> int:
+    """Read a number of a form."""
+    is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(most))
+    if not is_number or not 1 <= int(text) <= most:
         raise InvalidRequest(f"'{param}' must be a whole number from 1 to {most}.", param=param)
     return int(text)
 
@@ -285,9 +288,9 @@ def conditions_of(choice: ConsentChoice, client_id: str, precise: PreciseRequest
 
 def review_of(terms: Sequence[Terms], conditions: Conditions, calls: Sequence[str]) -> str:
     """Name what a page shows: another value for any other terms, conditions, declaration or remote tools."""
-    shown = [
+    reviewed = [
         [term.connector_key, term.source.version, [stream_document(stream) for stream in term.streams]]
         for term in terms
     ]
-    document = msgspec.json.encode([shown, msgspec.to_builtins(conditions), calls], order="deterministic")
+    document = msgspec.json.encode([reviewed, msgspec.to_builtins(conditions), calls], order="deterministic")
     return hashlib.sha256(document).hexdigest()

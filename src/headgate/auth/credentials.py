@@ -90,14 +90,14 @@ def home_credential_path(cache_root: Path, home: Path, client: str | None = None
 def only_credential_path(cache_root: Path, home: Path) -> Path:
     """Find the one token file of a home; the one for any client if there is none yet."""
     for_any = home_credential_path(cache_root, home)
-    found = [for_any] if for_any.exists() else sorted(for_any.parent.glob(f"{for_any.stem}.*.json"))
-    if len(found) > 1:
-        names = [path.name.removeprefix(f"{for_any.stem}.").removesuffix(".json") for path in found]
+    paths = [for_any] if for_any.exists() else sorted(for_any.parent.glob(f"{for_any.stem}.*.json"))
+    if len(paths) > 1:
+        names = [path.name.removeprefix(f"{for_any.stem}.").removesuffix(".json") for path in paths]
         raise ConfigInvalid(
             f"Tokens are saved for several clients: {', '.join(names)}.",
             hint="Choose one with --client NAME.",
         )
-    return found[0] if found else for_any
+    return paths[0] if paths else for_any
 
 
 def _mark(text: str) -> str:

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from headgate.auth.tokens import digest_of, mint
+from headgate.auth.keys import digest_of, mint
 from headgate.errors import InvalidRequest, NotFound
 from headgate.model.ids import GrantId, client_id
-from headgate.store.oauth import OAuthRows, OAuthStore
+from headgate.store.ledger.oauth import OAuthRows, OAuthStore
 
 #: What a caller of every operation holds; clients of the setting ``gateway_clients`` are such.
 EVERYTHING = "gateway:call"
@@ -82,26 +82,26 @@ class GatewayCallers:
 
     async def holder(self, token: str) -> str | None:
         """Find whose gateway token this is."""
-        found = await self._store.get(_TOKEN, digest_of(token))
-        return None if found is None else found.decode()
+        name = await self._store.get(_TOKEN, digest_of(token))
+        return None if name is None else name.decode()
 
     async def scopes(self, name: str, grants: Collection[GrantId] | None) -> frozenset[str]:
         """Return what a caller holds under grants; None is the holder of a token for the gateway alone."""
-        found = await self._find(name)
-        is_bound = found is not None and (grants is None or not set(grants).isdisjoint(found.grants))
-        held = found.scopes if found is not None and is_bound else frozenset[str]()
-        return held | {EVERYTHING} if name in self._everything else held
+        caller = await self._find(name)
+        is_bound = caller is not None and (grants is None or not set(grants).isdisjoint(caller.grants))
+        scopes = caller.scopes if caller is not None and is_bound else frozenset[str]()
+        return scopes | {EVERYTHING} if name in self._everything else scopes
 
     async def described(self, name: str) -> tuple[str, ...]:
         """Return in words what a client could call once a new grant of it is approved."""
         if name in self._everything:
             return ("every operation",)
-        found = await self._find(name)
-        return () if found is None else found.described
+        caller = await self._find(name)
+        return () if caller is None else caller.described
 
     async def _find(self, name: str) -> GatewayCaller | None:
-        found = await self._store.get(_CALLER, name.encode())
-        return None if found is None else _caller(found)
+        document = await self._store.get(_CALLER, name.encode())
+        return None if document is None else _caller(document)
 
     async def allow(
         self, name: str, servers: Iterable[str], operations: Iterable[str], grants: Iterable[GrantId] = ()
@@ -117,10 +117,10 @@ class GatewayCallers:
             return
 
         def work(rows: OAuthRows) -> None:
-            found = rows.get(_CALLER, known.encode())
-            if (found is None and len(rows.all(_CALLER)) >= _MOST_CALLERS) or len(single) > _MOST_NAMED:
+            document = rows.get(_CALLER, known.encode())
+            if (document is None and len(rows.all(_CALLER)) >= _MOST_CALLERS) or len(single) > _MOST_NAMED:
                 raise InvalidRequest("There are too many callers.", hint="Remove one first.")
-            before = GatewayCaller(known, (), (), now) if found is None else _caller(found)
+            before = GatewayCaller(known, (), (), now) if document is None else _caller(document)
             _put(rows, replace(before, servers=chosen, operations=single, grants=tuple(grants)))
 
         await self._store.change(work)
@@ -130,10 +130,10 @@ class GatewayCallers:
         token = mint()
 
         def work(rows: OAuthRows) -> None:
-            found = rows.get(_CALLER, name.encode())
-            if found is None:
+            document = rows.get(_CALLER, name.encode())
+            if document is None:
                 raise _no_caller()
-            before = _caller(found)
+            before = _caller(document)
             _drop_token(rows, before)
             rows.put(_TOKEN, digest_of(token), name.encode(), expires_at=None)
             _put(rows, replace(before, token=digest_of(token)))
@@ -152,9 +152,9 @@ class GatewayCallers:
 
 def bind_grants(rows: OAuthRows, name: str, grants: Iterable[GrantId]) -> None:
     """Let a client call under grants as well, which the owner approved on a page that listed what it may call."""
-    found = rows.get(_CALLER, name.encode())
-    if found is not None:
-        before = _caller(found)
+    document = rows.get(_CALLER, name.encode())
+    if document is not None:
+        before = _caller(document)
         _put(rows, replace(before, grants=(*before.grants, *grants)))
 
 
@@ -162,16 +162,16 @@ async def stop_callers(store: OAuthStore) -> None:
     """End every caller's permission and token."""
 
     def work(rows: OAuthRows) -> None:
-        for one in rows.all(_CALLER):
-            _remove(rows, _caller(one).name)
+        for document in rows.all(_CALLER):
+            _remove(rows, _caller(document).name)
 
     await store.change(work)
 
 
 def _remove(rows: OAuthRows, name: str) -> None:
-    found = rows.get(_CALLER, name.encode())
-    if found is not None:
-        _drop_token(rows, _caller(found))
+    document = rows.get(_CALLER, name.encode())
+    if document is not None:
+        _drop_token(rows, _caller(document))
         rows.remove(_CALLER, name.encode())
 
 

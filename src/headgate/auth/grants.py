@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from headgate.auth.admission import Admission
-from headgate.auth.tokens import digest_of, fresh_id, mint
+from headgate.auth.keys import digest_of, fresh_id, mint
 from headgate.errors import AuthenticationFailed, InvalidAuthorizationDetails, NotFound, PermissionRefused
 from headgate.model.declaration import SourceDeclaration
 from headgate.model.grant import OWNER, AccessMode, Grant, OwnerScope, TokenKind
@@ -15,7 +15,7 @@ from headgate.model.instants import DAY_US
 from headgate.model.ledger import IssuedGrant, IssuedToken
 from headgate.policy.allowance import SourceCatalog
 from headgate.policy.resolve import WILDCARD, SelectionRequest, StreamRequest, Terms, resolve
-from headgate.store.ledger import Ledger
+from headgate.store.ledger.ledger import Ledger
 
 DEFAULT_PURPOSE = "https://pdpp.dev/purpose/agent_context"
 
@@ -71,7 +71,9 @@ def selections(choice: Choice, catalog: SourceCatalog) -> tuple[SelectionRequest
             raise InvalidAuthorizationDetails(f"There is no connection '{name}'.", param="connection")
     touched: list[tuple[SourceDeclaration, tuple[ConnectionId, ...]]] = []
     for key, source in catalog.declarations.items():
-        if connections := tuple(one for one in chosen if catalog.connections[one].connector_key == key):
+        if connections := tuple(
+            connection for connection in chosen if catalog.connections[connection].connector_key == key
+        ):
             touched.append((source, connections))
     if not touched:
         raise InvalidAuthorizationDetails(
@@ -107,7 +109,7 @@ def _streams(
     fields = dict(choice.fields)
     requests: list[StreamRequest] = []
     for name, stream in source.streams.items():
-        chosen = tuple(one for one in fields.get(name, ()) if one in stream.fields) or None
+        chosen = tuple(field for field in fields.get(name, ()) if field in stream.fields) or None
         if chosen or (name in choice.streams and name not in fields):
             requests.append(StreamRequest(name, connections, chosen, since=choice.since, until=choice.until))
     return tuple(requests)
@@ -143,8 +145,8 @@ async def issue_terms(ledger: Ledger, terms: Sequence[Terms], conditions: Condit
         issued_at=now,
     )
     consumed_at = now if conditions.access_mode is AccessMode.SINGLE_USE else None
-    await ledger.issue([replace(one, consumed_at=consumed_at) for one in issued], issued_token)
-    return Issued(token, kind, tuple(one.grant for one in issued), package_id)
+    await ledger.issue([replace(grant, consumed_at=consumed_at) for grant in issued], issued_token)
+    return Issued(token, kind, tuple(grant.grant for grant in issued), package_id)
 
 
 def granted_terms(
@@ -203,15 +205,15 @@ async def revoke_grant(
     ledger: Ledger, admission: Admission, token: str, grant_id: GrantId, *, clock: Callable[[], int]
 ) -> None:
     """End a grant for good, at once. A client may end a grant of its token, even one that is over."""
-    found = await admission.look_up(token)
-    if found is None:
+    holder = await admission.look_up(token)
+    if holder is None:
         raise AuthenticationFailed
-    issued = found.token
+    issued = holder.token
     if issued.scope is not None:
         raise PermissionRefused(f"The owner limited this token to {issued.scope.value}.")
     if issued.kind is not TokenKind.OWNER:
-        held = {grant.grant.id for grant in found.grants}
-        if grant_id not in held:
+        grant_ids = {grant.grant.id for grant in holder.grants}
+        if grant_id not in grant_ids:
             raise PermissionRefused("This is not a grant of this token.")
     if not await ledger.revoke(grant_id, clock()):
         raise NotFound(param="grant_id")

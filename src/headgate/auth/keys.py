@@ -1,8 +1,12 @@
-"""The key ring file: two keys, so that a rotation ends no cursor that is in use."""
+"""Tokens and keys: random bits that mean nothing by themselves, and the ring that seals cursors.
+
+Of a token only the SHA-256 is kept. The ring has two keys, so that a rotation ends no cursor that is in use.
+"""
 
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import secrets
 from contextlib import suppress
@@ -13,7 +17,35 @@ from headgate.errors import ConfigInvalid
 from headgate.home import Home, read_or_create_private, read_private, write_private
 from headgate.model.sealed import KEY_BYTES, NEVER, KeyRing, Kind, Sealer, SealKey
 
+TOKEN_BYTES = 32
+#: Lets a person and a secret scanner know one when they see it; says nothing about its kind.
+PREFIX = "hg_"
 _FILE = "seal.json"
+
+
+def mint() -> str:
+    """Make a new token."""
+    return PREFIX + base64.urlsafe_b64encode(secrets.token_bytes(TOKEN_BYTES)).rstrip(b"=").decode("ascii")
+
+
+def digest_of(token: str) -> bytes:
+    """Return what a token is looked up by."""
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+
+
+def fresh_id(prefix: str) -> str:
+    """Make a new id for a grant, a package or a client."""
+    return f"{prefix}_{secrets.token_hex(8)}"
+
+
+def read_bearer(authorization: bytes | None) -> str | None:
+    """Read the token out of an ``Authorization`` header; None when it holds no bearer token.
+
+    This is the only parser of bearer headers. Every token is ASCII, so anything else cannot be one.
+    """
+    scheme, _, token = (authorization or b"").partition(b" ")
+    token = token.strip()
+    return token.decode("ascii") if scheme.lower() == b"bearer" and token and token.isascii() else None
 
 
 def load_ring(home: Home) -> KeyRing:
@@ -62,10 +94,10 @@ class HomeSealer(Sealer):
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_ino, found.st_size
+    return status.st_mtime_ns, status.st_ino, status.st_size
 
 
 def _fresh_key() -> SealKey:

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from headgate.errors import ConfigInvalid
 from headgate.home import Home
 from headgate.model.instants import iso
-from headgate.store.ledger import Ledger
+from headgate.store.ledger.ledger import Ledger
 from headgate.system import open_private, write_at
 from headgate.tasks import Supervisor
 

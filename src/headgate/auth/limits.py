@@ -16,7 +16,7 @@ from time import monotonic
 import msgspec
 
 from headgate.errors import RateLimited, StorageUnusable
-from headgate.store.oauth import OAuthRows, OAuthStore
+from headgate.store.ledger.oauth import OAuthRows, OAuthStore
 
 _MAX_BUCKETS = 10_000
 _FAILED_TOKENS_A_SECOND = 20.0
@@ -111,9 +111,11 @@ class StoredAttempts:
 
         def work(rows: OAuthRows) -> bool:
             rows.remove_ended(self._certain())
-            found = rows.get(_ATTEMPTS, name)
+            document = rows.get(_ATTEMPTS, name)
             known = (
-                _StoredLevel(burst, now) if found is None else msgspec.json.decode(found, type=_StoredLevel)
+                _StoredLevel(burst, now)
+                if document is None
+                else msgspec.json.decode(document, type=_StoredLevel)
             )
             # A clock that was set back gives nothing, and counts on from its new time. One that is behind those of
             # other machines counts from theirs: else what lies between them would be given at each change.

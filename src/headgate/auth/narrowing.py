@@ -34,7 +34,7 @@ class Narrowing:
     daily_records: int | None = None
 
 
-def narrow(issued: IssuedGrant, asked: Narrowing, catalog: SourceCatalog) -> IssuedGrant:
+def narrow(issued: IssuedGrant, narrowing: Narrowing, catalog: SourceCatalog) -> IssuedGrant:
     """Return the grant that stays.
 
     Raises:
@@ -42,23 +42,23 @@ def narrow(issued: IssuedGrant, asked: Narrowing, catalog: SourceCatalog) -> Iss
     """
     grant = issued.grant
     streams = tuple(
-        _stream(stream, asked.streams[stream.name], _declared(issued, stream.name, catalog))
+        _stream(stream, narrowing.streams[stream.name], _declared(issued, stream.name, catalog))
         for stream in grant.streams
-        if stream.name in asked.streams
+        if stream.name in narrowing.streams
     )
     if not streams:
         raise InvalidRequest("This would leave the grant empty.", hint="Revoke it instead.", param="streams")
     return replace(
         issued,
-        grant=replace(grant, streams=streams, expires_at=_least(grant.expires_at, asked.expires_at)),
-        daily_records=_least(issued.daily_records, asked.daily_records),
+        grant=replace(grant, streams=streams, expires_at=_least(grant.expires_at, narrowing.expires_at)),
+        daily_records=_least(issued.daily_records, narrowing.daily_records),
     )
 
 
 def terms_of_grant(issued: IssuedGrant, catalog: SourceCatalog) -> tuple[Terms, ...]:
     """Return the terms of a grant, to look at what they show; none if its source is gone."""
-    found = catalog.source(issued.grant.source_id)
-    return () if found is None else (Terms(*found, issued.grant.streams),)
+    source = catalog.source(issued.grant.source_id)
+    return () if source is None else (Terms(*source, issued.grant.streams),)
 
 
 def always_shown(issued: IssuedGrant, stream: StreamGrant, catalog: SourceCatalog) -> tuple[FieldName, ...]:
@@ -68,16 +68,18 @@ def always_shown(issued: IssuedGrant, stream: StreamGrant, catalog: SourceCatalo
 
 
 def _declared(issued: IssuedGrant, name: StreamName, catalog: SourceCatalog) -> StreamDeclaration | None:
-    found = catalog.source(issued.grant.source_id)
-    return None if found is None else found[1].streams.get(name)
+    source = catalog.source(issued.grant.source_id)
+    return None if source is None else source[1].streams.get(name)
 
 
-def _stream(granted: StreamGrant, asked: NarrowedStream, declared: StreamDeclaration | None) -> StreamGrant:
+def _stream(
+    granted: StreamGrant, narrowed: NarrowedStream, declared: StreamDeclaration | None
+) -> StreamGrant:
     always = () if declared is None else granted_fields(declared, ())
-    fields = tuple(name for name in granted.fields if name in asked.fields or name in always)
+    fields = tuple(name for name in granted.fields if name in narrowed.fields or name in always)
     if not fields:
         raise InvalidRequest(f"No field of '{granted.name}' would stay.", param="fields")
-    return replace(granted, fields=fields, time=_time(granted, asked.since, declared))
+    return replace(granted, fields=fields, time=_time(granted, narrowed.since, declared))
 
 
 def _time(
@@ -95,5 +97,5 @@ def _time(
     return TimeConstraint(field, max(since, before.since or since) if before else since, until)
 
 
-def _least(one: int | None, other: int | None) -> int | None:
-    return min((value for value in (one, other) if value is not None), default=None)
+def _least(first: int | None, other: int | None) -> int | None:
+    return min((value for value in (first, other) if value is not None), default=None)

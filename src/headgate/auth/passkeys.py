@@ -20,7 +20,7 @@ from headgate.auth.latest_time import LatestTime
 from headgate.errors import AuthenticationFailed, InvalidRequest, NotFound, SealBroken
 from headgate.model.owner import Passkey, SpentChallenge
 from headgate.model.sealed import Kind, Sealer
-from headgate.store.owner import OwnerStore
+from headgate.store.ledger.owner import OwnerStore
 
 _SECOND_US = 1_000_000
 _CHALLENGE_SECONDS = 600
@@ -88,14 +88,14 @@ class Passkeys:
 
     async def usable(self, party: PasskeyParty | None) -> bool:
         """Return whether there is a passkey for a name."""
-        return party is not None and any(one.party == party.id for one in await self.all())
+        return party is not None and any(passkey.party == party.id for passkey in await self.all())
 
     async def options_to_add(self, party: PasskeyParty, session: bytes) -> dict[str, Any]:
         """Write what a browser needs to make a passkey, as WebAuthn's JSON."""
         challenge = self._challenge(party, b"add" + session)
         options, _ = _server(party).register_begin(
             {"id": b"owner", "name": "owner", "displayName": "Headgate owner"},
-            credentials=[_attested(one) for one in await self.all() if one.party == party.id],
+            credentials=[_attested(passkey) for passkey in await self.all() if passkey.party == party.id],
             resident_key_requirement=_REQUIRED,
             user_verification=_REQUIRED,
             challenge=challenge,
@@ -108,17 +108,17 @@ class Passkeys:
             raise InvalidRequest("There are too many passkeys.", hint="Remove one that you no longer use.")
         try:
             challenge, spent = self._opened(party, b"add" + session, answer)
-            made = _server(party).register_complete(_state(challenge), answer)
-            credential = made.credential_data
+            registration = _server(party).register_complete(_state(challenge), answer)
+            credential = registration.credential_data
             assert credential is not None
             _check_algorithm(credential)
         except _BAD:
             raise _refused() from None
         passkey = Passkey(
-            bytes(credential.credential_id), party.id, _plain(name), bytes(credential), made.counter,
+            bytes(credential.credential_id), party.id, _plain(name), bytes(credential), registration.counter,
             self._now(),
         )  # fmt: skip
-        known = any(one.id == passkey.id for one in await self.all())
+        known = any(other.id == passkey.id for other in await self.all())
         if known or not await self._store.put_passkey(passkey, spent):
             raise _refused()
         return passkey
@@ -131,15 +131,15 @@ class Passkeys:
 
     async def check(self, party: PasskeyParty, purpose: bytes, answer: Mapping[str, Any]) -> Passkey:
         """Check what a browser signed with a passkey; its challenge is used up by that."""
-        known = [one for one in await self.all() if one.party == party.id]
+        known = [candidate for candidate in await self.all() if candidate.party == party.id]
         try:
             challenge, spent = self._opened(party, purpose, answer)
-            credentials = [_attested(one) for one in known]
-            found = _server(party).authenticate_complete(_state(challenge), credentials, answer)
+            credentials = [_attested(candidate) for candidate in known]
+            credential = _server(party).authenticate_complete(_state(challenge), credentials, answer)
             uses = _counter(answer)
         except _BAD:
             raise _refused() from None
-        passkey = next(one for one in known if one.id == bytes(found.credential_id))
+        passkey = next(candidate for candidate in known if candidate.id == bytes(credential.credential_id))
         # A counter that does not grow means a cloned authenticator.
         if (uses or passkey.uses) and uses <= passkey.uses:
             raise _refused()
@@ -150,8 +150,8 @@ class Passkeys:
 
     async def remove(self, mark: str) -> None:
         """Remove a passkey by its mark."""
-        found = next((one for one in await self.all() if passkey_mark(one) == mark), None)
-        if found is None or not await self._store.remove_passkey(found.id):
+        passkey = next((candidate for candidate in await self.all() if passkey_mark(candidate) == mark), None)
+        if passkey is None or not await self._store.remove_passkey(passkey.id):
             raise NotFound("There is no such passkey.")
 
     def _challenge(self, party: PasskeyParty, purpose: bytes) -> bytes:
@@ -245,8 +245,8 @@ def _binding(party: PasskeyParty, purpose: bytes) -> bytes:
 
 
 def _plain(name: str) -> str:
-    shown = " ".join("".join(one if one.isprintable() else " " for one in name).split())
-    return shown[:_MOST_NAME_CHARS] or "Passkey"
+    plain = " ".join("".join(character if character.isprintable() else " " for character in name).split())
+    return plain[:_MOST_NAME_CHARS] or "Passkey"
 
 
 def _refused() -> AuthenticationFailed:

@@ -23,7 +23,7 @@ from headgate.auth.limits import SignInLimits
 from headgate.auth.passkeys import PasskeyParty, Passkeys
 from headgate.errors import AuthenticationFailed, InvalidRequest, PermissionRefused
 from headgate.model.owner import BrowserKind, BrowserSecret, SetupLink
-from headgate.store.owner import OwnerStore
+from headgate.store.ledger.owner import OwnerStore
 
 LEAST_CHARS = 10
 _MOST_BYTES = 1024
@@ -195,14 +195,14 @@ class OwnerSessions:
 
     async def session(self, cookies: BrowserCookies) -> OwnerSession | None:
         """Find the session of a browser; None if there is none, or it has ended."""
-        found = await self._store.browser(_digest(cookies.session), BrowserKind.SESSION)
+        stored = await self._store.browser(_digest(cookies.session), BrowserKind.SESSION)
         now = self._now()
-        if found is None or now - found.used_at > _IDLE_US or now - found.made_at > _LONGEST_US:
+        if stored is None or now - stored.used_at > _IDLE_US or now - stored.made_at > _LONGEST_US:
             return None
-        if now - found.used_at > _NOTE_US and not cookies.is_poll:
-            found = replace(found, used_at=now)
-            await self._store.note_use(found)
-        return OwnerSession(cookies.session, found, is_fresh=now - found.proved_at <= _FRESH_US)
+        if now - stored.used_at > _NOTE_US and not cookies.is_poll:
+            stored = replace(stored, used_at=now)
+            await self._store.note_use(stored)
+        return OwnerSession(cookies.session, stored, is_fresh=now - stored.proved_at <= _FRESH_US)
 
     async def sign_out(self, session: OwnerSession) -> None:
         """End a session."""
@@ -253,9 +253,9 @@ class OwnerSessions:
         return self._latest.raise_to(self._clock())
 
     async def _link(self, link: str) -> SetupLink | None:
-        found = await self._store.link()
-        is_this = found is not None and hmac.compare_digest(found.digest, _digest(link))
-        return found if found is not None and is_this and self._now() < found.ends_at else None
+        stored = await self._store.link()
+        is_this = stored is not None and hmac.compare_digest(stored.digest, _digest(link))
+        return stored if stored is not None and is_this and self._now() < stored.ends_at else None
 
     async def _check(self, password: str, cookies: BrowserCookies) -> None:
         await self._limits.check(cookies.client_address, await self._known(cookies))
@@ -266,20 +266,20 @@ class OwnerSessions:
             )
 
     async def _known(self, cookies: BrowserCookies) -> bytes | None:
-        found = await self._store.browser(_digest(cookies.known_browser), BrowserKind.KNOWN)
-        is_known = found is not None and self._now() - found.made_at <= _KNOWN_US
-        return found.digest if found is not None and is_known else None
+        browser = await self._store.browser(_digest(cookies.known_browser), BrowserKind.KNOWN)
+        is_known = browser is not None and self._now() - browser.made_at <= _KNOWN_US
+        return browser.digest if browser is not None and is_known else None
 
     async def _begin(self, cookies: BrowserCookies) -> SignedIn:
         now = self._now()
-        made = SignedIn(secrets.token_urlsafe(_SECRET_BYTES), secrets.token_urlsafe(_SECRET_BYTES))
+        signed_in = SignedIn(secrets.token_urlsafe(_SECRET_BYTES), secrets.token_urlsafe(_SECRET_BYTES))
         for kind, secret, before in (
-            (BrowserKind.SESSION, made.session, cookies.session),
-            (BrowserKind.KNOWN, made.known_browser, cookies.known_browser),
+            (BrowserKind.SESSION, signed_in.session, cookies.session),
+            (BrowserKind.KNOWN, signed_in.known_browser, cookies.known_browser),
         ):
             stored = BrowserSecret(_digest(secret), kind, made_at=now, used_at=now, proved_at=now)
             await self._store.put_browser(stored, replaces=_digest(before))
-        return made
+        return signed_in
 
 
 def fresh_link(now: int) -> tuple[str, SetupLink]:

@@ -25,7 +25,7 @@ from headgate.cli.terminal import (
 from headgate.errors import IntegrityBroken, InvalidRequest, LogUnverifiable
 from headgate.model.ids import ConnectionId, RecordId, StreamName
 from headgate.model.instants import DAY_US
-from headgate.wiring import HomeStores, now
+from headgate.wiring import Services, now
 
 app = group()
 
@@ -46,7 +46,7 @@ def list_(
         _list_alarms(context, client, limit, as_json=as_json)
         return
 
-    async def find(stores: HomeStores) -> list[dict[str, Any]]:
+    async def find(stores: Services) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
         async for entry in newest_entries(stores.ledger):
             document = entry_document(entry)
@@ -63,7 +63,7 @@ def list_(
 def _list_alarms(context: typer.Context, client: str | None, limit: int, *, as_json: bool) -> None:
     factor = settings_of(context).alarm_factor
 
-    async def find(stores: HomeStores) -> list[dict[str, Any]]:
+    async def find(stores: Services) -> list[dict[str, Any]]:
         return [
             {
                 "client_id": alarm.client_id,
@@ -71,7 +71,7 @@ def _list_alarms(context: typer.Context, client: str | None, limit: int, *, as_j
                 "records": alarm.records,
                 "usual": alarm.usual,
             }
-            for alarm in await stores.clients().alarms(factor)
+            for alarm in await stores.clients.alarms(factor)
             if client in {None, alarm.client_id}
         ][:limit]
 
@@ -102,7 +102,7 @@ def verify(
         _verify_pruned(context, pruned, as_json=as_json)
         return
 
-    async def check(stores: HomeStores) -> dict[str, Any]:
+    async def check(stores: Services) -> dict[str, Any]:
         verdict = await chain.verify(stores.ledger, chain.read_notes(stores.home))
         return {
             "whole": verdict.is_whole,
@@ -149,7 +149,7 @@ def who_read(
         None if connection is None else ConnectionId(connection),
     )
 
-    async def find(stores: HomeStores) -> list[dict[str, Any]]:
+    async def find(stores: Services) -> list[dict[str, Any]]:
         return [entry_document(entry) async for entry in report.who_read(stores.ledger, *looked_for)]
 
     _print(read_stores(context, find), "No client has read such a record.", as_json=as_json)
@@ -159,7 +159,7 @@ def who_read(
 def export(context: typer.Context, *, as_json: AsJson = False) -> None:
     """Print the whole log, one JSON object a line; with --json as one array."""
 
-    async def write(stores: HomeStores) -> None:
+    async def write(stores: Services) -> None:
         documents = (entry_document(entry) async for entry in all_entries(stores.ledger))
         if as_json:
             typer.echo(json.dumps([document async for document in documents]))

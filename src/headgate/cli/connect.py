@@ -52,11 +52,12 @@ from headgate.doctor.probing import Examined, examine
 from headgate.errors import Conflict, HeadgateError, ResourceServerUnreachable
 from headgate.home import write_private
 from headgate.model.ids import ClientId, GrantId, RequestId
-from headgate.reading.local import LocalResourceServer, ReadContext
+from headgate.reading.home import ReadContext
+from headgate.reading.local import LocalResourceServer
 from headgate.reading.port import ReadAnswer
 from headgate.reading.remote import RemoteResourceServer, http_client
 from headgate.settings import CONFIG_VARIABLE, Settings
-from headgate.wiring import HomeStores, build_services, mcp_url, now, prepare, server_address
+from headgate.wiring import Services, build_services, mcp_url, now, prepare, server_address
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +169,7 @@ def _refuse_connected(settings: Settings, program: AgentProgram) -> None:
         )
 
 
-async def _active_grants(stores: HomeStores, client: ClientId) -> list[GrantId]:
+async def _active_grants(stores: Services, client: ClientId) -> list[GrantId]:
     at, granted = stores.judged_at(), await stores.ledger.grants()
     return [
         issued.grant.id
@@ -180,7 +181,7 @@ async def _active_grants(stores: HomeStores, client: ClientId) -> list[GrantId]:
 def _issue(settings: Settings, choice: Choice, conditions: Conditions) -> Issued:
     """Make the program's one grant; an earlier one ends."""
 
-    async def work(stores: HomeStores) -> Issued:
+    async def work(stores: Services) -> Issued:
         older = await _active_grants(stores, conditions.client_id)
         issued = await issue_choice(stores, choice, conditions)
         for grant in older:
@@ -263,7 +264,7 @@ async def _in_home(settings: Settings, token: str) -> ReadAnswer:
     services = build_services(settings, prepare(settings))
     async with services.running():
         read = ReadContext(await services.admission.admit(token), RequestId("req_connect"), "connect")
-        return await LocalResourceServer(services.read_services, read).streams()
+        return await LocalResourceServer(services.reads, read).streams()
 
 
 def _words(

@@ -52,7 +52,7 @@ from headgate.model.ids import (
 )
 from headgate.model.instants import DAY_US, iso
 from headgate.model.ledger import IssuedGrant
-from headgate.wiring import HomeStores, mcp_url, now
+from headgate.wiring import Services, mcp_url, now
 
 app = group()
 _Grant = Annotated[str, typer.Argument(help="The grant's id, or a client's name.", metavar="GRANT")]
@@ -104,7 +104,7 @@ def create(  # noqa: PLR0913 - each is an option of the command
     put(document, lines, as_json=as_json, indent=None, context=context)
 
 
-async def issue_choice(stores: HomeStores, choice: Choice, conditions: Conditions) -> Issued:
+async def issue_choice(stores: Services, choice: Choice, conditions: Conditions) -> Issued:
     """Issue what a person chose on the command line."""
     catalog = await stores.catalog()
     if conditions.days is not None:
@@ -135,10 +135,10 @@ def save_token(context: typer.Context, client: str, issued: Issued, address: str
 def list_(context: typer.Context, *, as_json: AsJson = False) -> None:
     """List every grant with dates, last use and budget."""
 
-    async def work(stores: HomeStores) -> list[tuple[dict[str, Any], GrantOverview]]:
+    async def work(stores: Services) -> list[tuple[dict[str, Any], GrantOverview]]:
         overviews = {
             grant.issued.grant.id: grant
-            for client in await stores.clients().overview()
+            for client in await stores.clients.overview()
             for grant in client.grants
         }
         now = stores.judged_at()
@@ -180,7 +180,7 @@ def _row(document: dict[str, Any], overview: GrantOverview) -> tuple[str, ...]:
 def show(context: typer.Context, grant: _Grant, *, as_json: AsJson = False) -> None:
     """Describe in words what a grant allows."""
 
-    async def work(stores: HomeStores) -> tuple[Any, list[str]]:
+    async def work(stores: Services) -> tuple[Any, list[str]]:
         now, found = stores.judged_at(), await _named(stores, grant)
         labels: dict[str, str] = {
             connection.id: connection.display_name or connection.id
@@ -204,7 +204,7 @@ def revoke(context: typer.Context, grant: _Grant, *, as_json: AsJson = False) ->
     The client is refused from its next request on.
     """
 
-    async def work(stores: HomeStores) -> list[str]:
+    async def work(stores: Services) -> list[str]:
         found = await _named(stores, grant)
         active = [
             issued.grant.id for issued in found if issued.grant.id == grant or issued.revoked_at is None
@@ -223,7 +223,7 @@ def revoke(context: typer.Context, grant: _Grant, *, as_json: AsJson = False) ->
     put({"revoked": True, "grant_id": grant, "grant_ids": ended}, [text], as_json=as_json, indent=None)
 
 
-async def _named(stores: HomeStores, name: str) -> list[IssuedGrant]:
+async def _named(stores: Services, name: str) -> list[IssuedGrant]:
     """Find a grant by its id, or the grants of a client."""
     by_id = await stores.ledger.grant(grant_id(name))
     if by_id is not None:

@@ -15,12 +15,12 @@ from headgate.cli.terminal import connection_named, settings_of
 from headgate.model.ids import ConnectionId
 from headgate.model.record import Connection
 from headgate.settings import Settings
-from headgate.wiring import HomeStores, open_stores
+from headgate.wiring import Services, open_stores
 
 _T = TypeVar("_T")
 
 
-def use_stores(where: typer.Context | Settings, work: Callable[[HomeStores], Awaitable[_T]]) -> _T:
+def use_stores(where: typer.Context | Settings, work: Callable[[Services], Awaitable[_T]]) -> _T:
     """Open the store and ledger, run the work on them, and close them."""
     settings = where if isinstance(where, Settings) else settings_of(where)
 
@@ -31,7 +31,7 @@ def use_stores(where: typer.Context | Settings, work: Callable[[HomeStores], Awa
     return asyncio.run(run())
 
 
-def read_stores(context: typer.Context, work: Callable[[HomeStores], Awaitable[_T]]) -> _T:
+def read_stores(context: typer.Context, work: Callable[[Services], Awaitable[_T]]) -> _T:
     """Run work that changes nothing: a home that is not there is read as an empty one, and is not created."""
     settings = settings_of(context)
     if settings.home.exists():
@@ -40,7 +40,7 @@ def read_stores(context: typer.Context, work: Callable[[HomeStores], Awaitable[_
         return use_stores(replace(settings, home=Path(directory) / "home"), work)
 
 
-async def find_connection(stores: HomeStores, text: str) -> Connection:
+async def find_connection(stores: Services, text: str) -> Connection:
     """Find a connection by its id or its name."""
     connections = {connection.id: connection for connection in await stores.store.connections()}
     labels = {

@@ -38,7 +38,7 @@ from headgate.sources.inputs.disk import settled_entries
 from headgate.sources.parsers import FileChoice, FileParser
 from headgate.sources.previewing import ImportPlan, PlannedImport
 from headgate.sources.reading_note import READING_NOTES
-from headgate.wiring import HomeStores, now
+from headgate.wiring import Services, now
 
 #: Something was left out: rows were rejected, a file could not be read, or reading ended early.
 EXIT_REJECTED = 65
@@ -119,7 +119,7 @@ def _plan(parser: FileParser) -> ImportPlan:
 
 
 def _run(context: typer.Context, planned: Sequence[PlannedImport]) -> list[ImportReport]:
-    async def work(stores: HomeStores) -> list[ImportReport]:
+    async def work(stores: Services) -> list[ImportReport]:
         importer = Importer(stores.store, clock=now)
         reports: list[ImportReport] = []
         for chosen in planned:
@@ -258,7 +258,7 @@ def _imported(settings: Settings, path: Path) -> WatchEvent:
         return WatchEvent(path, "", use_stores(settings, partial(_run_new, plan)), plan.unknown)
 
 
-async def _run_new(plan: ImportPlan, stores: HomeStores) -> Sequence[ImportReport]:
+async def _run_new(plan: ImportPlan, stores: Services) -> Sequence[ImportReport]:
     importer = Importer(stores.store, clock=now)
     jobs = [planned.job for planned in plan.imports]
     return [await importer.run(job) for job in jobs if not await importer.has_run(job)]

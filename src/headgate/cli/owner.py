@@ -21,7 +21,7 @@ from headgate.home import open_home
 from headgate.model.grant import OwnerScope
 from headgate.model.instants import iso
 from headgate.model.sealed import KeyRing
-from headgate.wiring import HomeStores, mcp_url, now, welcome_url
+from headgate.wiring import Services, mcp_url, now, welcome_url
 
 app, clients_app, keys_app = group(), group(), group()
 
@@ -35,7 +35,7 @@ def reset(context: typer.Context, *, yes: Yes = False, as_json: AsJson = False) 
     settings = settings_of(context)
     _ask_to_reset(settings.home, is_confirmed=yes)
 
-    async def work(stores: HomeStores) -> str:
+    async def work(stores: Services) -> str:
         secret, link = fresh_link(stores.judged_at())
         await stores.ledger.owner.reset(link)
         stores.log_command("headgate owner reset")
@@ -78,7 +78,7 @@ def token(
     Without --scope the token may do everything.
     """
 
-    async def work(stores: HomeStores) -> str:
+    async def work(stores: Services) -> str:
         limited = None if scope == "all" else OwnerScope(scope)
         return await issue_owner_token(stores.ledger, now=now(), name=name, scope=limited, days=days)
 
@@ -90,7 +90,7 @@ def token(
 def tokens(context: typer.Context, *, as_json: AsJson = False) -> None:
     """List your active tokens."""
 
-    async def work(stores: HomeStores) -> list[dict[str, Any]]:
+    async def work(stores: Services) -> list[dict[str, Any]]:
         return [
             {
                 "mark": token_mark(entry),
@@ -99,7 +99,7 @@ def tokens(context: typer.Context, *, as_json: AsJson = False) -> None:
                 "issued_at": iso(entry.issued_at),
                 "expires_at": None if entry.expires_at is None else iso(entry.expires_at),
             }
-            for entry in await stores.clients().owner_tokens()
+            for entry in await stores.clients.owner_tokens()
         ]
 
     rows = read_stores(context, work)
@@ -118,16 +118,16 @@ def revoke_token(
     ],
 ) -> None:
     """Revoke one of your tokens, at once."""
-    use_stores(context, lambda stores: stores.clients().revoke_owner_token(mark))
+    use_stores(context, lambda stores: stores.clients.revoke_owner_token(mark))
     typer.echo(f"{mark} is revoked.")
 
 
 def stop_all(context: typer.Context, *, as_json: AsJson = False) -> None:
     """Revoke every grant of every agent, at once."""
 
-    async def work(stores: HomeStores) -> int:
-        await stop_callers(stores.oauth)
-        return await stores.clients().stop_all()
+    async def work(stores: Services) -> int:
+        await stop_callers(stores.oauth_store)
+        return await stores.clients.stop_all()
 
     ended = use_stores(context, work)
     put({"ended": ended}, [f"{many(ended, 'grant')} ended."], as_json=as_json, indent=None)
@@ -149,8 +149,8 @@ def add_client(
 ) -> None:
     """Register a client, and print its id."""
 
-    async def work(stores: HomeStores) -> tuple[OAuthClient, str | None]:
-        return await add_owner_client(stores.oauth, name, redirect, now=now(), has_secret=secret)
+    async def work(stores: Services) -> tuple[OAuthClient, str | None]:
+        return await add_owner_client(stores.oauth_store, name, redirect, now=now(), has_secret=secret)
 
     client, text = use_stores(context, work)
     document = {"client_id": client.id, "client_secret": text, "redirect_uris": list(client.redirect_uris)}

@@ -60,13 +60,13 @@ def ask_for_everything(choice: Choice, *, is_confirmed: bool) -> None:
 async def _preview(settings: Settings, choice: Choice) -> tuple[Sequence[GrantPreview], Mapping[str, str]]:
     services = build_services(replace(settings, semantic_model="off"), prepare(settings))
     async with services.running():
-        catalog = await services.read_services.catalog()
+        catalog = await services.reads.catalog()
         named = with_ids(choice, catalog)
         try:
             terms = chosen_terms(named, catalog)
         except InvalidAuthorizationDetails as refusal:
             raise refused_choice(refusal, catalog, named) from None
-        found = await preview(services.read_services, terms, RequestId("req_preview"), "cli:preview")
+        found = await preview(services.reads, terms, RequestId("req_preview"), "cli:preview")
         return found, {
             connection.id: connection.display_name or connection.id
             for connection in catalog.connections.values()
@@ -139,13 +139,13 @@ def try_tool(
         services = build_services(settings, prepare(settings))
         async with services.running():
             try:
-                named = await services.clients().client(client_id(client))
+                named = await services.clients.client(client_id(client))
                 granted = named.readable(grant_id(grant) if grant else None)
             except NotFound as error:
                 raise NotFound(error.message, hint="See 'headgate grants list'.") from None
             access = await services.admission.access_as(granted)
             address = mcp_url(settings).removesuffix("/mcp")
-            return await look(services.read_services, access, tool, values, address)
+            return await look(services.reads, access, tool, values, address)
 
     done = asyncio.run(work())
     put(done.whole() if as_json else None, [done.text], as_json=as_json)

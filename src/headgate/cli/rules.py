@@ -6,13 +6,13 @@ from typing import Annotated, Any
 
 import typer
 
-from headgate.auth.tokens import fresh_id
+from headgate.auth.keys import fresh_id
 from headgate.cli.homes import use_stores
 from headgate.cli.terminal import AsJson, group, printable, put
 from headgate.model.hiding import HidingRule, ReadySet, RuleId, RuleKind
 from headgate.model.instants import iso
 from headgate.reading.rules import ChosenRule, active_rules, add_rule, try_rule
-from headgate.wiring import HomeStores, now
+from headgate.wiring import Services, now
 
 app = group()
 _Stream = Annotated[str, typer.Option(help="Only in this stream.", metavar="STREAM")]
@@ -24,7 +24,7 @@ _SHOWN_CHARS = 80
 def list_(context: typer.Context, *, as_json: AsJson = False) -> None:
     """List the rules, and how many records each hides."""
 
-    async def work(stores: HomeStores) -> list[dict[str, Any]]:
+    async def work(stores: Services) -> list[dict[str, Any]]:
         return [_document(rule.rule, hidden=rule.hidden) for rule in await active_rules(stores.store)]
 
     rules = use_stores(context, work)
@@ -57,7 +57,7 @@ def add(  # noqa: PLR0913 - the options of a command
     """
     kind, text = _chosen(value, words, pattern, ready)
 
-    async def work(stores: HomeStores) -> dict[str, Any]:
+    async def work(stores: Services) -> dict[str, Any]:
         chosen = ChosenRule(kind, text, field, stream)
         if only_count:
             found = await try_rule(stores.store, chosen)

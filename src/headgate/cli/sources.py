@@ -34,7 +34,7 @@ from headgate.sources.importing import ImportReport
 from headgate.sources.protocol import LiveSource
 from headgate.sources.registry import sources
 from headgate.sources.syncing import Accounts
-from headgate.wiring import HomeStores, live_sources, now
+from headgate.wiring import Services, live_sources, now
 
 app = group()
 
@@ -48,7 +48,7 @@ def list_(context: typer.Context, *, as_json: AsJson = False) -> None:
     """List connections and available sources."""
     files, live = sources(), _live_sources(context)
 
-    async def work(stores: HomeStores) -> list[dict[str, Any]]:
+    async def work(stores: Services) -> list[dict[str, Any]]:
         return [await _row(stores, connection) for connection in await stores.store.connections()]
 
     rows = read_stores(context, work)
@@ -91,7 +91,7 @@ def _second(time: str) -> str:
 def show(context: typer.Context, connection: _Which, *, as_json: AsJson = False) -> None:
     """Show the streams, counts and settings of a connection."""
 
-    async def work(stores: HomeStores) -> dict[str, Any]:
+    async def work(stores: Services) -> dict[str, Any]:
         found = await find_connection(stores, connection)
         declared = (await stores.store.declarations())[found.connector_key]
         reaches = [Reach(name, (found.id,), (), with_hidden=True) for name in declared.streams]
@@ -158,7 +158,7 @@ def add(
         raise typer.BadParameter("it is written NAME=VALUE", param_hint="'--set'")
     seconds = None if every is None else _seconds(every)
 
-    async def work(stores: HomeStores) -> Connection:
+    async def work(stores: Services) -> Connection:
         settings = {name: value for name, _, value in pairs}
         job = account_job(known[source], settings, connection, every_seconds=seconds)
         return await add_account(stores.store, job)
@@ -193,7 +193,7 @@ def sync(
     failures: list[HeadgateError] = []
     settings = settings_of(context)
 
-    async def work(stores: HomeStores) -> list[ImportReport]:
+    async def work(stores: Services) -> list[ImportReport]:
         reports: list[ImportReport] = []
         chosen = (
             [await find_connection(stores, connection) for connection in connections]
@@ -251,7 +251,7 @@ def _live_sources(context: typer.Context) -> Mapping[str, LiveSource]:
     return live_sources(settings_of(context).home, state_of(context).environment)
 
 
-async def _row(stores: HomeStores, connection: Connection) -> dict[str, Any]:
+async def _row(stores: Services, connection: Connection) -> dict[str, Any]:
     state = await state_of_account(stores.store, connection)
     return {
         "connection_id": connection.id,
@@ -283,7 +283,7 @@ def export(
     In CSV, text that a spreadsheet would run as a formula gets an apostrophe in front.
     """
 
-    async def work(stores: HomeStores) -> ExportReport:
+    async def work(stores: Services) -> ExportReport:
         found = await find_connection(stores, connection)
         return await export_connection(stores.store, found, directory, ExportFormat(form), stream or ())
 

@@ -41,7 +41,7 @@ from headgate.model.maintenance import (
     EndedCredentials,
     StoreStats,
 )
-from headgate.store import maintenance
+from headgate.store.engines import commands
 
 app = group()
 
@@ -62,7 +62,7 @@ _ENDED = (
 def stats(context: typer.Context, *, as_json: AsJson = False) -> None:
     """Show counts, sizes and dates for each connection and stream."""
     with needs_extra("serve"):
-        found = maintenance.commands_of(_home(context)).stats()
+        found = commands.commands_of(_home(context)).stats()
     document = {**dataclasses.asdict(found), "record_count": found.record_count}
     put(document, _stats_lines(found), as_json=as_json)
 
@@ -90,9 +90,9 @@ def backup(
     passphrase = _new_passphrase(passphrase_file) if encrypt else ""
     with needs_extra("serve"), progress_line("copying") as progress:
         if encrypt:
-            copied = maintenance.back_up_encrypted(home, target, progress, passphrase=passphrase, names=names)
+            copied = commands.back_up_encrypted(home, target, progress, passphrase=passphrase, names=names)
         else:
-            copied = maintenance.commands_of(home).back_up(target, progress, names=names)
+            copied = commands.commands_of(home).back_up(target, progress, names=names)
     how = ", encrypted" if encrypt else ""
     text = f"Backed up {_amount(copied)}{_keys(copied)}{how}."
     put(dataclasses.asdict(copied), [text], as_json=as_json)
@@ -129,12 +129,12 @@ def restore(
         progress_line("checking") as progress,
     ):
         if only_verify:
-            copied = maintenance.verify_backup(source, progress)
+            copied = commands.verify_backup(source, progress)
         else:
             from headgate.wiring import now  # noqa: PLC0415 - needs the extra
 
             end_at = None if keep_grants else now()
-            copied = maintenance.commands_of(_home(context, is_new=True)).restore(
+            copied = commands.commands_of(_home(context, is_new=True)).restore(
                 source, progress, end_at=end_at
             )
     done = "Backup verified:" if only_verify else "Restored"
@@ -194,7 +194,7 @@ def copy(
     shared = home_in(home, settings.store_url, settings.store_home)
     ends = (home, shared) if to else (shared, home)
     with needs_extra("postgres"), progress_line("copying") as progress:
-        moved = maintenance.copy_store(*ends, progress)
+        moved = commands.copy_store(*ends, progress)
     text = (
         f"Copied {many(moved.record_count, 'record')}, change {moved.change_number}, and compared every row."
     )
@@ -212,7 +212,7 @@ def role(context: typer.Context) -> None:
     home = _home(context)
     password = secrets.token_urlsafe(24)
     with needs_extra("postgres"):
-        name = maintenance.make_role(home, password)
+        name = commands.make_role(home, password)
     typer.echo(
         f"The role {name} sees this home alone. Put this line into ~/.pgpass, and the role into store_url:"
     )
@@ -222,11 +222,11 @@ def role(context: typer.Context) -> None:
 @contextmanager
 def _opened(context: typer.Context, backup: Path, passphrase_file: Path | None) -> Generator[Path]:
     """Return the directory of a backup; one that is encrypted is decrypted for the length of the block."""
-    if not maintenance.is_encrypted_backup(backup):
+    if not commands.is_encrypted_backup(backup):
         yield backup
         return
     passphrase = _passphrase(passphrase_file, "Passphrase of the backup", confirm=False)
-    with maintenance.decrypted_backup(backup, _home(context, is_new=True), passphrase) as directory:
+    with commands.decrypted_backup(backup, _home(context, is_new=True), passphrase) as directory:
         yield directory
 
 
@@ -238,7 +238,7 @@ def fsck(context: typer.Context, *, as_json: AsJson = False) -> None:
     """
     started = time.monotonic()
     with needs_extra("serve"), progress_line("checking") as progress:
-        found = maintenance.commands_of(_home(context)).check(progress)
+        found = commands.commands_of(_home(context)).check(progress)
     seconds = time.monotonic() - started
     damage = f"damage in {many(len(found.damages), 'place')}" if found.damages else "no damage"
     rate = f"{seconds:.1f} s ({found.record_count / seconds:,.0f} a second)"
@@ -270,8 +270,8 @@ def erase(
         raise typer.BadParameter("give a stream and a record, or neither to erase the whole connection")
     home = _home(context)
     with needs_extra("serve"):
-        commands = maintenance.commands_of(home)
-        known = {found.connection_id: found for found in commands.stats().connections}
+        store = commands.commands_of(home)
+        known = {found.connection_id: found for found in store.stats().connections}
         # An erasure that was killed has removed the connection before the last of its files: run again, it ends.
         is_gone = connection.startswith(_CONNECTION_ID) and connection not in known
         chosen = connection_id(
@@ -288,9 +288,9 @@ def erase(
             name = chosen if found is None else found.display_name or chosen
             typer.confirm(f"Erase connection {name}: {what}?", abort=True, err=True)
         if stream is None or record is None:
-            gone = commands.erase_connection(chosen)
+            gone = store.erase_connection(chosen)
         else:
-            gone = commands.erase_record(chosen, stream=stream_name(stream), record_id=record_id(record))
+            gone = store.erase_record(chosen, stream=stream_name(stream), record_id=record_id(record))
     text = f"Erased {many(gone.record_count, 'record')} and {many(gone.blob_count, 'file')}."
     put(dataclasses.asdict(gone), [text], as_json=as_json)
 

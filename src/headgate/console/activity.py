@@ -6,19 +6,18 @@ import csv
 import io
 import json
 from collections.abc import AsyncIterator, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from headgate.audit.activity import Conversation, LogFilter, LoggedRead, conversations
+from headgate.audit.activity import Conversation, LogFilter, conversations
 from headgate.audit.alarms import Alarm
 from headgate.console.formatting import counted, day, number
-from headgate.console.pages import Frame, OwnerRequest, page, part
-from headgate.console.services import ConsoleServices
-from headgate.model.ids import ClientId, client_id, stream_name
+from headgate.console.pages import Frame, OwnerRequest, View, page, part
+from headgate.model.ids import client_id, stream_name
 from headgate.model.instants import DAY_US
 from headgate.sources.texts import safe_cell
 from headgate.web.replies import NO_CONTENT, NO_STORE, HttpReply
+from headgate.wiring import Services
 
 _PAGE = 200
 _STREAMS_NAMED = 3
@@ -28,41 +27,9 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationLine:
-    """A conversation in a sentence, and its reads."""
-
-    who: str
-    sentence: str
-    began_at: int
-    ended_at: int
-    refusals: int
-    reads: tuple[LoggedRead, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ActivityView:
-    """A part of the log."""
-
-    lines: tuple[ConversationLine, ...]
-    clients: tuple[tuple[ClientId, str], ...]
-    client: str
-    stream: str
-    only: str
-    older_path: str | None
-    alarms: tuple[str, ...]
-    alarm_factor: int
-    export_query: str
-    #: The number of the newest entry that is shown, and where the page asks for newer ones; empty on older parts.
-    newest: int
-    live_path: str
-    verdict: str = ""
-    is_whole: bool = True
-
-
-async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def show(console: Services, asked: OwnerRequest) -> HttpReply:
     """Show the log, filtered."""
-    await console.flush_log()
+    await console.pump.flush()
     view = await _view(console, asked)
     if asked.is_partial and asked.query.get("newest") == str(view.newest):
         # Nothing is replaced: what a person reads stays where it is, and is not read out again.
@@ -72,24 +39,24 @@ async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     return page("activity.html", Frame("Activity", asked, "activity"), view)
 
 
-async def verify(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def verify(console: Services, asked: OwnerRequest) -> HttpReply:
     """Check the log's chain of seals and say what came of it."""
     await asked.form()
-    await console.flush_log()
-    found = await console.activity.verify()
-    if found.is_whole:
-        text = f"The log is whole: {counted(found.count, 'entry', 'entries')}, none changed, none missing."
-    elif found.problem:
-        text = f"The log is broken at entry {found.broken_at}: {found.problem} Compare it with a backup."
+    await console.pump.flush()
+    verdict = await console.activity.verify()
+    if verdict.is_whole:
+        text = f"The log is whole: {counted(verdict.count, 'entry', 'entries')}, none changed, none missing."
+    elif verdict.problem:
+        text = f"The log is broken at entry {verdict.broken_at}: {verdict.problem} Compare it with a backup."
     else:
-        text = f"{found.unchecked} Of what can be checked nothing was changed."
-    view = await _view(console, asked, text, is_whole=found.is_whole)
+        text = f"{verdict.unchecked} Of what can be checked nothing was changed."
+    view = await _view(console, asked, text, is_whole=verdict.is_whole)
     return page("activity.html", Frame("Activity", asked, "activity"), view)
 
 
-async def export(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def export(console: Services, asked: OwnerRequest) -> HttpReply:
     """Send the log, filtered like the page: one JSON object a line, or a table."""
-    await console.flush_log()
+    await console.pump.flush()
     # Without a filter everything is sent, also the owner's looks.
     is_filtered = any(asked.query.get(name) for name in ("client", "stream", "only"))
     chosen = _filter(asked) if is_filtered else None
@@ -140,23 +107,30 @@ def alarm_words(alarm: Alarm, names: Mapping[str, str]) -> str:
     )
 
 
-def conversation_line(found: Conversation, names: Mapping[str, str]) -> ConversationLine:
+def conversation_line(conversation: Conversation, names: Mapping[str, str]) -> View:
     """Describe a conversation in a sentence."""
-    who = "You" if found.client_id is None else names.get(found.client_id, found.client_id)
-    streams = [f"{count} of {name}" for name, count in found.streams if count][:_STREAMS_NAMED]
-    more = len([1 for _, count in found.streams if count]) - len(streams)
+    who = (
+        "You" if conversation.client_id is None else names.get(conversation.client_id, conversation.client_id)
+    )
+    streams = [f"{count} of {name}" for name, count in conversation.streams if count][:_STREAMS_NAMED]
+    more = len([1 for _, count in conversation.streams if count]) - len(streams)
     what = ", ".join(streams) + (f" and {counted(more, 'other stream')}" if more > 0 else "")
-    tools = ", ".join(name for name, _ in found.tools[:_TOOLS_NAMED])
-    times = counted(found.calls, "time")
-    if found.records:
-        sentence = (
-            f"read {counted(found.records, 'record')} ({what}) in {counted(found.calls, 'call')}: {tools}."
-        )
-    elif found.refusals == found.calls:
+    tools = ", ".join(name for name, _ in conversation.tools[:_TOOLS_NAMED])
+    times = counted(conversation.calls, "time")
+    if conversation.records:
+        sentence = f"read {counted(conversation.records, 'record')} ({what}) in {counted(conversation.calls, 'call')}: {tools}."
+    elif conversation.refusals == conversation.calls:
         sentence = f"asked {times} and was refused."
     else:
         sentence = f"asked {times} and saw no record: {tools}."
-    return ConversationLine(who, sentence, found.began_at, found.ended_at, found.refusals, tuple(found.reads))
+    return View(
+        who=who,
+        sentence=sentence,
+        began_at=conversation.began_at,
+        ended_at=conversation.ended_at,
+        refusals=conversation.refusals,
+        reads=tuple(conversation.reads),
+    )
 
 
 def _filter(asked: OwnerRequest) -> LogFilter:
@@ -169,34 +143,32 @@ def _filter(asked: OwnerRequest) -> LogFilter:
     )
 
 
-async def _view(
-    console: ConsoleServices, asked: OwnerRequest, verdict: str = "", *, is_whole: bool = True
-) -> ActivityView:
+async def _view(console: Services, asked: OwnerRequest, verdict: str = "", *, is_whole: bool = True) -> View:
     query = asked.query
     client, stream, only = query.get("client"), query.get("stream"), query.get("only")
     before = query.number("before")
-    found = await console.activity.page(_filter(asked), before=before, limit=_PAGE)
+    log = await console.activity.page(_filter(asked), before=before, limit=_PAGE)
     chosen_texts = {
         name: text for name, text in (("client", client), ("stream", stream), ("only", only)) if text
     }
     older = (
         None
-        if found.before is None
-        else f"/console/activity?{urlencode({**chosen_texts, 'before': found.before})}"
+        if log.before is None
+        else f"/console/activity?{urlencode({**chosen_texts, 'before': log.before})}"
     )
-    newest = found.reads[0].seq if found.reads else 0
+    newest = log.reads[0].seq if log.reads else 0
     names = await console.clients.names()
     clients = await console.clients.overview()
-    alarms = await console.clients.alarms(console.alarm_factor)
-    return ActivityView(
-        lines=tuple(conversation_line(conversation, names) for conversation in conversations(found.reads)),
-        clients=tuple((one.client_id, one.name) for one in clients),
+    alarms = await console.clients.alarms(console.settings.alarm_factor)
+    return View(
+        lines=tuple(conversation_line(conversation, names) for conversation in conversations(log.reads)),
+        clients=tuple((overview.client_id, overview.name) for overview in clients),
         client=client,
         stream=stream,
         only=only,
         older_path=older,
         alarms=tuple(alarm_words(alarm, names) for alarm in alarms),
-        alarm_factor=console.alarm_factor,
+        alarm_factor=console.settings.alarm_factor,
         export_query=urlencode(chosen_texts),
         newest=newest,
         live_path=""

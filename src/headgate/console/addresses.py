@@ -32,14 +32,14 @@ from headgate.console.pages import (
     signed_in,
     static_content,
 )
-from headgate.console.services import ConsoleServices
 from headgate.errors import NotFound
 from headgate.web.addresses import Address, Handler, WebRequest
 from headgate.web.admission import Callers
 from headgate.web.replies import HttpReply
+from headgate.wiring import Services
 
-ConsolePage: TypeAlias = Callable[[ConsoleServices, OwnerRequest], Awaitable[HttpReply]]
-OpenPage: TypeAlias = Callable[[ConsoleServices, WebRequest], Awaitable[HttpReply]]
+ConsolePage: TypeAlias = Callable[[Services, OwnerRequest], Awaitable[HttpReply]]
+OpenPage: TypeAlias = Callable[[Services, WebRequest], Awaitable[HttpReply]]
 #: Before a sign-in.
 _OPEN: tuple[tuple[str, str, OpenPage], ...] = (
     ("GET", SIGN_IN, sign_in.show),
@@ -113,7 +113,7 @@ _STATIC = {
 }
 
 
-def console_addresses(console: ConsoleServices) -> tuple[Address, ...]:
+def console_addresses(console: Services) -> tuple[Address, ...]:
     """Make the console's rows of the table. A session is checked by `signed_in`, not by a token."""
     opened = (Address(method, path, Callers.ANYONE, partial(page, console)) for method, path, page in _OPEN)
     owned = (

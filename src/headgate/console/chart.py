@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from headgate.console.formatting import day, number
+from headgate.console.pages import View
 from headgate.model.ids import ClientId
 from headgate.model.instants import DAY_US
 
@@ -16,51 +16,15 @@ _OTHERS = "others"
 _BAR_SHARE = 0.72
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """One piece of a stacked bar, in units of the drawing."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-    #: 1 to 5: which colour.
-    series: int
-    title: str
-
-
-@dataclass(frozen=True, slots=True)
-class Tick:
-    """A label of an axis."""
-
-    at: float
-    label: str
-
-
-@dataclass(frozen=True, slots=True)
-class Chart:
-    """Bars with their axes and legend."""
-
-    width: int
-    height: int
-    left: int
-    floor: int
-    bars: tuple[Bar, ...]
-    days: tuple[Tick, ...]
-    levels: tuple[Tick, ...]
-    legend: tuple[tuple[int, str], ...]
-    total: int
-
-
 def reads_chart(
     reads: Mapping[int, Mapping[ClientId, int]], today: int, days: int, called: Mapping[str, str]
-) -> Chart:
+) -> View:
     """Draw the records read on each of the last days, stacked by client; the largest clients have a colour."""
     names = _series(reads)
     top = _rounded_up(max((sum(of_day.values()) for of_day in reads.values()), default=0))
     floor, step = _HEIGHT - _BOTTOM, (_WIDTH - _LEFT) / days
     first = today - days + 1
-    bars: list[Bar] = []
+    bars: list[View] = []
     for at in range(first, today + 1):
         x, y = _LEFT + (at - first) * step + step * (1 - _BAR_SHARE) / 2, float(floor)
         for series, name in enumerate(names, 1):
@@ -69,16 +33,28 @@ def reads_chart(
             y -= height
             if count:
                 title = f"{day(at * DAY_US)}: {called.get(name, name)}, {number(count)} records"
-                bars.append(Bar(x, y, step * _BAR_SHARE, height, series, title))
+                bars.append(
+                    View(x=x, y=y, width=step * _BAR_SHARE, height=height, series=series, title=title)
+                )
     ticks = [
-        Tick(_WIDTH if at == today else _LEFT + (at - first + 0.5) * step, day(at * DAY_US)[:-5])
+        View(at=_WIDTH if at == today else _LEFT + (at - first + 0.5) * step, label=day(at * DAY_US)[:-5])
         for at in range(today, first, -7)
     ]
-    levels = [Tick(floor - share * (floor - _TOP), number(int(top * share))) for share in (0, 0.5, 1)]
+    levels = [
+        View(at=floor - share * (floor - _TOP), label=number(int(top * share))) for share in (0, 0.5, 1)
+    ]
     total = sum(sum(of_day.values()) for of_day in reads.values())
     legend = tuple((series, called.get(name, name)) for series, name in enumerate(names, 1))
-    return Chart(
-        _WIDTH, _HEIGHT, _LEFT, floor, tuple(bars), tuple(reversed(ticks)), tuple(levels), legend, total
+    return View(
+        width=_WIDTH,
+        height=_HEIGHT,
+        left=_LEFT,
+        floor=floor,
+        bars=tuple(bars),
+        days=tuple(reversed(ticks)),
+        levels=tuple(levels),
+        legend=legend,
+        total=total,
     )
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from headgate.auth.clients import ClientOverview
 from headgate.console.agents import agent_path
-from headgate.console.pages import Frame, OwnerRequest, page, part
-from headgate.console.services import ConsoleServices
+from headgate.console.pages import Frame, OwnerRequest, View, page, part
 from headgate.web.replies import HttpReply
+from headgate.wiring import Services
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,35 +28,19 @@ class Way:
     is_remote: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectedAgent:
-    """An agent that may read, and whether it has."""
-
-    name: str
-    path: str
-    has_read: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectView:
-    """Where agents connect, how, and which have."""
-
-    url: str
-    ways: tuple[tuple[Way, str], ...]
-    agents: tuple[ConnectedAgent, ...]
-    is_public: bool
-
-
-async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def show(console: Services, asked: OwnerRequest) -> HttpReply:
     """Show how to connect; the dots and the list are asked for again every few seconds."""
-    await console.flush_log()
-    url = console.facts.mcp_url
-    agents = [one for one in await console.clients.overview() if one.active]
-    view = ConnectView(
-        url,
-        tuple((way, _state(way, agents)) for way in _ways(url)),
-        tuple(ConnectedAgent(agent.name, agent_path(agent.client_id), _has_read(agent)) for agent in agents),
-        url.startswith("https://"),
+    await console.pump.flush()
+    url = console.mcp_url
+    agents = [client for client in await console.clients.overview() if client.active]
+    view = View(
+        url=url,
+        ways=tuple((way, _state(way, agents)) for way in _ways(url)),
+        agents=tuple(
+            View(name=agent.name, path=agent_path(agent.client_id), has_read=_has_read(agent))
+            for agent in agents
+        ),
+        is_public=url.startswith("https://"),
     )
     if asked.is_partial:
         return part("connected.html", asked, view)
@@ -65,19 +49,19 @@ async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
 
 def _state(way: Way, agents: Sequence[ClientOverview]) -> str:
     """Return how far a program is: nothing, ``waits`` for its first read, or ``good``."""
-    found = [agent for agent in agents if _is_way(way, agent)]
-    if any(_has_read(one) for one in found):
+    matching = [agent for agent in agents if _is_way(way, agent)]
+    if any(map(_has_read, matching)):
         return "good"
-    return "waits" if found else ""
+    return "waits" if matching else ""
 
 
 def _is_way(way: Way, agent: ClientOverview) -> bool:
     name = agent.name.casefold().replace("-", " ")
-    return any(name.startswith(one) for one in way.known_as)
+    return any(name.startswith(prefix) for prefix in way.known_as)
 
 
 def _has_read(agent: ClientOverview) -> bool:
-    return any(one.last_day is not None for one in agent.active)
+    return any(grant.last_day is not None for grant in agent.active)
 
 
 def _ways(url: str) -> tuple[Way, ...]:

@@ -20,33 +20,32 @@ from headgate.auth.consent import (
     review_of,
     terms_of,
 )
-from headgate.auth.gateway import GatewayCallers
 from headgate.auth.grants import Conditions
 from headgate.auth.oauth.clients import host_of, is_document_url, is_loopback
 from headgate.auth.oauth.details import PreciseRequest, read_details
 from headgate.auth.oauth.entries import PendingRequest
-from headgate.auth.oauth.service import AuthorizationService, Refused
-from headgate.auth.sessions import OwnerSessions
+from headgate.auth.oauth.service import Refused
 from headgate.console.formatting import counted
 from headgate.console.pages import (
     CONFIRM,
     OPEN_FORM_HEADERS,
     Frame,
     OwnerRequest,
+    View,
     cookies_of,
     page,
     see_other,
     signed_in,
 )
-from headgate.console.samples import SampleTable, sample_table
+from headgate.console.samples import sample_table
 from headgate.errors import HeadgateError, InvalidClient, InvalidRequest, NotFound
 from headgate.model.grant import AccessMode
 from headgate.reading.preview import GrantPreview, preview
-from headgate.reading.services import ReadServices
 from headgate.web.addresses import Address, WebRequest
 from headgate.web.admission import Callers
 from headgate.web.api.oauth import place_of, read_pairs
 from headgate.web.replies import HttpReply
+from headgate.wiring import Services
 
 DEVICE_PAGE = "/oauth/device"
 _VIA = "GET /oauth/consent/{request}"
@@ -54,16 +53,6 @@ _MAX_QUERY_BYTES = 48 * 1024
 _PRESET_LABELS: Mapping[str, str] = dict[str, str](
     zip(PRESETS, ("Headers only", "No bodies", "Last 90 days"), strict=True)
 )
-
-
-@dataclass(frozen=True, slots=True)
-class ConsentServices:
-    """Everything the pages of consent are drawn from."""
-
-    sessions: OwnerSessions
-    oauth: AuthorizationService
-    reads: ReadServices
-    callers: GatewayCallers
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +81,7 @@ class ConsentView:
     def summary(self) -> str:
         """What an approval would mean, in one sentence."""
         seen = self.previews.values()
-        what = f"{counted(sum(one.count for one in seen), 'record')} of {counted(len(seen), 'stream')}"
+        what = f"{counted(sum(stream.count for stream in seen), 'record')} of {counted(len(seen), 'stream')}"
         chosen = self.choice
         until = "until you revoke it" if chosen.days is None else f"for {counted(chosen.days, 'day')}"
         use = "once" if chosen.access_mode is AccessMode.SINGLE_USE else "again and again"
@@ -113,35 +102,35 @@ class ConsentView:
     @property
     def connections(self) -> list[tuple[str, str, list[StreamChoice]]]:
         """The streams by connection: its name, its source, and what was chosen of each stream."""
-        found: dict[str, tuple[str, str, list[StreamChoice]]] = {}
-        for one in self.choice.streams:
-            offer = one.offer
-            found.setdefault(offer.connection_id, (offer.connection_label, offer.source_name, []))[2].append(
-                one
-            )
-        return sorted(found.values(), key=lambda one: one[0].casefold())
+        by_connection: dict[str, tuple[str, str, list[StreamChoice]]] = {}
+        for stream in self.choice.streams:
+            offer = stream.offer
+            by_connection.setdefault(offer.connection_id, (offer.connection_label, offer.source_name, []))[
+                2
+            ].append(stream)
+        return sorted(by_connection.values(), key=lambda stream: stream[0].casefold())
 
-    def samples(self, seen: GrantPreview) -> SampleTable:
+    def samples(self, seen: GrantPreview) -> View:
         """Lay out the samples of a stream."""
         return sample_table(seen)
 
 
-async def authorize(consent: ConsentServices, request: WebRequest) -> HttpReply:
+async def authorize(consent: Services, request: WebRequest) -> HttpReply:
     """Begin an authorization: check the request, have the owner sign in, then show the page of consent."""
     query: bytes = request.scope["query_string"]
     if len(query) > _MAX_QUERY_BYTES:
         return _refusal_page(InvalidRequest("The request is too long."))
-    consent.oauth.limits.check_request(request.context.client_address)
+    consent.authorization.limits.check_request(request.context.client_address)
     pairs = read_pairs(query)
     session = await consent.sessions.session(cookies_of(request))
     client_id = dict(pairs).get("client_id", "")
-    client = await consent.oauth.client(client_id, may_fetch=session is not None)
+    client = await consent.authorization.client(client_id, may_fetch=session is not None)
     if client is None:
         if session is None and is_document_url(client_id):
             return _sign_in_first(request)
         return _refusal_page(_unknown(client_id))
     catalog = await consent.reads.catalog()
-    begun = await consent.oauth.begin(
+    begun = await consent.authorization.begin(
         pairs,
         client,
         place_of(request),
@@ -167,11 +156,11 @@ def _unknown(client_id: str) -> InvalidClient:
     )
 
 
-async def show(consent: ConsentServices, asked: OwnerRequest) -> HttpReply:
+async def show(consent: Services, asked: OwnerRequest) -> HttpReply:
     """Show what a client asks for."""
     request_id = asked.places["request"]
-    pending = await consent.oauth.pending(request_id, asked.session.stored.digest)
-    may_call = bool(await consent.callers.described(pending.client.id))
+    pending = await consent.authorization.pending(request_id, asked.session.stored.digest)
+    may_call = bool(await consent.gateway_callers.described(pending.client.id))
     if pending.needs_proof(is_fresh=asked.session.is_fresh, may_call=may_call):
         return see_other(f"{CONFIRM}?next={quote(asked.here, safe='')}")
     precise = read_details(pending.details) if pending.details else None
@@ -179,19 +168,19 @@ async def show(consent: ConsentServices, asked: OwnerRequest) -> HttpReply:
     return await _page(consent, asked, pending, choice)
 
 
-async def decide(consent: ConsentServices, asked: OwnerRequest) -> HttpReply:
+async def decide(consent: Services, asked: OwnerRequest) -> HttpReply:
     """Take the owner's decision, or show again what would be granted after a change."""
     form = await asked.form()
     request_id, session = asked.places["request"], asked.session.stored.digest
-    pending, place = await consent.oauth.pending(request_id, session), place_of(asked.request)
+    pending, place = await consent.authorization.pending(request_id, session), place_of(asked.request)
     if form.get("decision") == "deny":
-        return _back(await consent.oauth.deny(pending, place), "You denied the request.")
+        return _back(await consent.authorization.deny(pending, place), "You denied the request.")
     precise = read_details(pending.details) if pending.details else None
     catalog = await consent.reads.catalog()
     choice = read_choice(offers(catalog, precise), form.get, form.all)
     if form.get("decision") != "approve":
         return await _page(consent, asked, pending, choice)
-    calls = await consent.callers.described(pending.client.id)
+    calls = await consent.gateway_callers.described(pending.client.id)
     if pending.needs_proof(is_fresh=asked.session.is_fresh, may_call=bool(calls)):
         back = f"/oauth/consent/{request_id}"
         return see_other(f"{CONFIRM}?next={quote(back, safe='')}")
@@ -203,38 +192,36 @@ async def decide(consent: ConsentServices, asked: OwnerRequest) -> HttpReply:
     if review_of(terms, conditions, calls) != form.get("review"):
         problem = "This differs from what you last saw. Review it again, then approve."
         return await _page(consent, asked, pending, choice, problem=problem)
-    return _back(await consent.oauth.approve(pending, place, terms, conditions), "You approved.")
+    return _back(await consent.authorization.approve(pending, place, terms, conditions), "You approved.")
 
 
-async def show_device(_consent: ConsentServices, asked: OwnerRequest) -> HttpReply:
+async def show_device(_consent: Services, asked: OwnerRequest) -> HttpReply:
     """Ask for the code that a device shows."""
-    return page("device.html", Frame("Connect a device", asked), _DeviceView(asked.query.get("user_code")))
+    return page(
+        "device.html",
+        Frame("Connect a device", asked),
+        View(user_code=asked.query.get("user_code"), problem=""),
+    )
 
 
-async def find_device(consent: ConsentServices, asked: OwnerRequest) -> HttpReply:
+async def find_device(consent: Services, asked: OwnerRequest) -> HttpReply:
     """Find the device by its code, and show what it asks for."""
     code = (await asked.form()).get("user_code")
-    found = await consent.oauth.begin_device(_device_code(code), asked.session.stored.digest)
-    if found is None:
-        view = _DeviceView(code, "No device is waiting with this code. The code may have expired.")
+    request_id = await consent.authorization.begin_device(_device_code(code), asked.session.stored.digest)
+    if request_id is None:
+        view = View(user_code=code, problem="No device is waiting with this code. The code may have expired.")
         return page("device.html", Frame("Connect a device", asked), view, status=NotFound.status)
-    return see_other(f"/oauth/consent/{found}")
+    return see_other(f"/oauth/consent/{request_id}")
 
 
 def _device_code(typed: str) -> str:
     """Write a code as it is shown, whatever case and marks were typed between its letters, as RFC 8628 advises."""
-    letters = "".join(one for one in typed.upper() if one.isalnum())
+    letters = "".join(character for character in typed.upper() if character.isalnum())
     return f"{letters[:4]}-{letters[4:]}"
 
 
-@dataclass(frozen=True, slots=True)
-class _DeviceView:
-    user_code: str
-    problem: str = ""
-
-
 async def _page(
-    consent: ConsentServices,
+    consent: Services,
     asked: OwnerRequest,
     pending: PendingRequest,
     choice: ConsentChoice,
@@ -243,22 +230,22 @@ async def _page(
 ) -> HttpReply:
     precise = read_details(pending.details) if pending.details else None
     review, previews = "", dict[str, GrantPreview]()
-    calls = await consent.callers.described(pending.client.id)
+    calls = await consent.gateway_callers.described(pending.client.id)
     try:
         review, previews = await _reviewed(
             consent, asked, choice, conditions_of(choice, pending.client.id, precise), calls
         )
     except HeadgateError as error:
         problem = problem or f"{error.message} {error.hint}"
-    shown = pending, precise, choice, previews, review, calls
-    view = ConsentView(asked.places["request"], *shown, problem if choice.picked else "")
+    parts = pending, precise, choice, previews, review, calls
+    view = ConsentView(asked.places["request"], *parts, problem if choice.picked else "")
     # The answer of the form is a redirect to the client, which a policy on form targets would block.
     frame = Frame(f"Access for {pending.client.name}", asked, headers=OPEN_FORM_HEADERS, is_decision=True)
     return page("consent.html", frame, view)
 
 
 async def _reviewed(
-    consent: ConsentServices,
+    consent: Services,
     asked: OwnerRequest,
     choice: ConsentChoice,
     conditions: Conditions,
@@ -267,9 +254,11 @@ async def _reviewed(
     if not choice.picked:
         return "", {}
     catalog, now = await consent.reads.catalog(), consent.reads.clock()
-    each = [terms for one in choice.picked for terms in terms_of(ConsentChoice((one,)), catalog, now)]
-    found = await preview(consent.reads, each, asked.request.context.request_id, _VIA)
-    previews = {f"{one.stream.connection_ids[0]}/{one.stream.name}": one for one in found}
+    each = [terms for stream in choice.picked for terms in terms_of(ConsentChoice((stream,)), catalog, now)]
+    stream_previews = await preview(consent.reads, each, asked.request.context.request_id, _VIA)
+    previews = {
+        f"{stream.stream.connection_ids[0]}/{stream.stream.name}": stream for stream in stream_previews
+    }
     return review_of(terms_of(choice, catalog, now), conditions, calls), previews
 
 
@@ -289,7 +278,7 @@ def _refusal_page(error: HeadgateError) -> HttpReply:
     return page("error.html", Frame("This request cannot be answered"), error, status=error.status)
 
 
-def consent_addresses(consent: ConsentServices) -> tuple[Address, ...]:
+def consent_addresses(consent: Services) -> tuple[Address, ...]:
     """Make the rows of the table; a session is checked by `signed_in`, and by `authorize` itself."""
     own = (
         ("GET", "/oauth/consent/{request}", show),

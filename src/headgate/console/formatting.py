@@ -16,9 +16,9 @@ def number(value: int) -> str:
     return f"{value:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
 
 
-def counted(value: int, one: str, many: str = "") -> str:
+def counted(value: int, noun: str, plural: str = "") -> str:
     """Write a number with its noun."""
-    return f"{number(value)} {one if value == 1 else many or one + 's'}"
+    return f"{number(value)} {noun if value == 1 else plural or noun + 's'}"
 
 
 def size(value: float) -> str:
@@ -36,8 +36,8 @@ def moment(at: int) -> datetime:
 
 def day(at: int) -> str:
     """Write the day of a time."""
-    found = moment(at)
-    return f"{found.day} {found:%b} {found.year}"
+    time = moment(at)
+    return f"{time.day} {time:%b} {time.year}"
 
 
 def span(ends: tuple[int, int]) -> str:

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from headgate.audit.activity import LogFilter, conversations
 from headgate.audit.alarms import Alarm
 from headgate.auth.clients import ClientOverview, GrantOverview
-from headgate.console.activity import ConversationLine, alarm_words, conversation_line
+from headgate.console.activity import alarm_words, conversation_line
 from headgate.console.agents import agent_path
-from headgate.console.chart import Chart, reads_chart
+from headgate.console.chart import reads_chart
 from headgate.console.formatting import counted, day
-from headgate.console.pages import Frame, OwnerRequest, page
-from headgate.console.records import ConnectionCard, connection_cards
-from headgate.console.services import ConsoleServices
+from headgate.console.pages import Frame, OwnerRequest, View, page
+from headgate.console.records import connection_cards
 from headgate.model.instants import DAY_US
 from headgate.tasks import Trouble
 from headgate.web.replies import HttpReply
+from headgate.wiring import Services
 
 _DAYS = 30
 _SOON_US = 7 * DAY_US
@@ -31,35 +30,15 @@ _TROUBLE_PAGES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Attention:
-    """Something the owner may want to decide about, and where that is done."""
-
-    text: str
-    path: str
-
-
-@dataclass(frozen=True, slots=True)
-class HomeView:
-    """What the first page shows."""
-
-    cards: tuple[ConnectionCard, ...]
-    chart: Chart
-    attention: tuple[Attention, ...]
-    latest: tuple[ConversationLine, ...]
-    has_clients: bool
-    now: int
-
-
-async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def show(console: Services, asked: OwnerRequest) -> HttpReply:
     """Show the first page."""
     now = console.clock()
-    await console.flush_log()
+    await console.pump.flush()
     names, clients = await console.clients.names(), await console.clients.overview()
     reads = await console.clients.reads_by_day(_DAYS)
     log = await console.activity.page(LogFilter(), before=None, limit=_SCANNED)
-    alarms = await console.clients.alarms(console.alarm_factor)
-    view = HomeView(
+    alarms = await console.clients.alarms(console.settings.alarm_factor)
+    view = View(
         cards=await connection_cards(console),
         chart=reads_chart(reads, now // DAY_US, _DAYS, names),
         attention=(
@@ -76,34 +55,34 @@ async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     return page("home.html", Frame("Home", asked, "home"), view)
 
 
-def _troubles(troubles: Sequence[Trouble]) -> Iterator[Attention]:
+def _troubles(troubles: Sequence[Trouble]) -> Iterator[View]:
     for trouble in troubles:
         what = f"{trouble.loop}, {trouble.subject}" if trouble.subject else trouble.loop
         text = f"Work in the background fails ({what}): {trouble.message} Headgate tries again."
-        yield Attention(text, _TROUBLE_PAGES.get(trouble.loop, "/console/settings"))
+        yield View(text=text, path=_TROUBLE_PAGES.get(trouble.loop, "/console/settings"))
 
 
-def _alarms(alarms: Sequence[Alarm], names: Mapping[str, str]) -> Iterator[Attention]:
+def _alarms(alarms: Sequence[Alarm], names: Mapping[str, str]) -> Iterator[View]:
     for alarm in alarms:
-        yield Attention(alarm_words(alarm, names), agent_path(alarm.client_id))
+        yield View(text=alarm_words(alarm, names), path=agent_path(alarm.client_id))
 
 
-def _attention(clients: Sequence[ClientOverview], now: int) -> tuple[Attention, ...]:
-    found: list[Attention] = []
+def _attention(clients: Sequence[ClientOverview], now: int) -> tuple[View, ...]:
+    attention: list[View] = []
     for client in clients:
         path = agent_path(client.client_id)
-        ends = [end for one in client.active if (end := one.issued.grant.expires_at) is not None]
+        ends = [end for grant in client.active if (end := grant.issued.grant.expires_at) is not None]
         if ends and min(ends) - now < _SOON_US:
             text = f"{client.name} can read until {day(min(ends))}; after that it asks you again."
-            found.append(Attention(text, path))
-        open_ended = [one for one in client.active if _is_unlimited(one)]
+            attention.append(View(text=text, path=path))
+        open_ended = [grant for grant in client.active if _is_unlimited(grant)]
         if open_ended:
             what = counted(len(open_ended), "grant")
-            found.append(
-                Attention(f"{client.name} has {what} without an end and without a daily limit.", path)
+            attention.append(
+                View(text=f"{client.name} has {what} without an end and without a daily limit.", path=path)
             )
-    return tuple(found)
+    return tuple(attention)
 
 
-def _is_unlimited(one: GrantOverview) -> bool:
-    return one.issued.grant.expires_at is None and one.issued.daily_records is None
+def _is_unlimited(grant: GrantOverview) -> bool:
+    return grant.issued.grant.expires_at is None and grant.issued.daily_records is None

@@ -3,56 +3,28 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 
 from headgate.auth.clients import ClientOverview
 from headgate.console.agents import AGENTS, agent_path
 from headgate.console.formatting import day
-from headgate.console.pages import Form, Frame, OwnerRequest, page
-from headgate.console.services import ConsoleServices
+from headgate.console.pages import Form, Frame, OwnerRequest, View, page
 from headgate.errors import InvalidArgument, NotFound
 from headgate.mcp.serve.call import TOOL_HANDLERS
 from headgate.mcp.serve.looking import look, read_arguments
 from headgate.model.ids import client_id, grant_id
 from headgate.web.replies import HttpReply
+from headgate.wiring import Services
 
 _MOST_ARGUMENTS = 50
 
 
-@dataclass(frozen=True, slots=True)
-class GrantChoice:
-    """A grant under which can be looked."""
-
-    id: str
-    words: str
-
-
-@dataclass(frozen=True, slots=True)
-class LookView:
-    """A tool and its arguments, and what the agent would be shown."""
-
-    client: str
-    path: str
-    agent_path: str
-    tools: tuple[str, ...]
-    grants: tuple[GrantChoice, ...]
-    grant: str
-    tool: str
-    arguments: str
-    text: str = ""
-    structure: str = ""
-    is_error: bool = False
-    problem: str = ""
-    agents_path: str = AGENTS
-
-
-async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def show(console: Services, asked: OwnerRequest) -> HttpReply:
     """Show the form."""
     client = await console.clients.client(client_id(asked.places["client"]))
     return _page(asked, _view(client, Form({})))
 
 
-async def run(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def run(console: Services, asked: OwnerRequest) -> HttpReply:
     """Run a tool as the agent, and show what it would be shown."""
     form = await asked.form()
     client = await console.clients.client(client_id(asked.places["client"]))
@@ -64,14 +36,14 @@ async def run(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
         view = _view(client, form, problem=f"{error.message} {error.hint}")
         return _page(asked, view, status=error.status)
     access = await console.admission.access_as(granted)
-    address = console.facts.mcp_url.removesuffix("/mcp")
+    address = console.mcp_url.removesuffix("/mcp")
     outcome = await look(console.reads, access, tool, arguments, address)
     structure = json.dumps(outcome.whole()["structuredContent"], ensure_ascii=False, indent=2)
     view = _view(client, form, text=outcome.text, structure=structure, is_error=outcome.is_error)
     return _page(asked, view)
 
 
-def _page(asked: OwnerRequest, view: LookView, status: int = 200) -> HttpReply:
+def _page(asked: OwnerRequest, view: View, status: int = 200) -> HttpReply:
     return page("look.html", Frame(f"As {view.client} sees", asked, "agents"), view, status=status)
 
 
@@ -90,18 +62,18 @@ def _view(
     structure: str = "",
     is_error: bool = False,
     problem: str = "",
-) -> LookView:
-    return LookView(
+) -> View:
+    return View(
         client=client.name,
         path=f"{agent_path(client.client_id)}/look",
         agent_path=agent_path(client.client_id),
         tools=tuple(TOOL_HANDLERS),
         grants=tuple(
-            GrantChoice(
-                one.issued.grant.id,
-                f"{day(one.issued.grant.issued_at)}: {', '.join(part.name for part in one.issued.grant.streams)}",
+            View(
+                id=grant.issued.grant.id,
+                words=f"{day(grant.issued.grant.issued_at)}: {', '.join(part.name for part in grant.issued.grant.streams)}",
             )
-            for one in client.active
+            for grant in client.active
         ),
         grant=form.get("grant"),
         tool=form.get("tool", "schema"),
@@ -110,4 +82,5 @@ def _view(
         structure=structure,
         is_error=is_error,
         problem=problem,
+        agents_path=AGENTS,
     )

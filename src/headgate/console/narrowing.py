@@ -2,69 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from headgate.auth.consent import DURATIONS, MOST_DAYS, MOST_RECORDS, whole_number
 from headgate.auth.narrowing import NarrowedStream, Narrowing, always_shown, narrow, terms_of_grant
 from headgate.console.agents import AGENTS, agent_path
 from headgate.console.formatting import day
-from headgate.console.pages import Form, Frame, OwnerRequest, page, see_other
-from headgate.console.samples import SampleTable, sample_table
-from headgate.console.services import ConsoleServices
+from headgate.console.pages import Form, Frame, OwnerRequest, View, page, see_other
+from headgate.console.samples import sample_table
 from headgate.errors import InvalidRequest
 from headgate.model.grant import StreamGrant
 from headgate.model.ids import FieldName, StreamName, grant_id
 from headgate.model.instants import DAY_US, instant
 from headgate.model.ledger import IssuedGrant
-from headgate.reading.preview import GrantPreview, preview
+from headgate.reading.preview import preview
 from headgate.web.replies import HttpReply
+from headgate.wiring import Services
 
 _VIA = "console: narrow a grant"
-_MOST_DAYS = 36_500
-_MOST_RECORDS = 1_000_000_000
-_DURATIONS = (1, 7, 30, 90, 365)
 
 
-@dataclass(frozen=True, slots=True)
-class StreamToNarrow:
-    """One stream of the grant, and what would stay of it."""
-
-    name: str
-    fields: tuple[FieldName, ...]
-    chosen: frozenset[FieldName]
-    always: tuple[FieldName, ...]
-    is_chosen: bool
-    since: str
-    seen: GrantPreview | None
-
-
-@dataclass(frozen=True, slots=True)
-class NarrowView:
-    """A grant and what would stay of it."""
-
-    client: str
-    client_path: str
-    path: str
-    until: str
-    streams: tuple[StreamToNarrow, ...]
-    days: str
-    daily_records: str
-    limit: int | None
-    durations: tuple[int, ...] = _DURATIONS
-    problem: str = ""
-    agents_path: str = AGENTS
-
-    def samples(self, seen: GrantPreview) -> SampleTable:
-        """Lay out the samples of a stream."""
-        return sample_table(seen)
-
-
-async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def show(console: Services, asked: OwnerRequest) -> HttpReply:
     """Show a grant, with what it shows now."""
     issued = await console.clients.grant(grant_id(asked.places["grant_id"]))
     return _page(asked, await _view(console, asked, issued, _as_it_is(issued)))
 
 
-async def change(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def change(console: Services, asked: OwnerRequest) -> HttpReply:
     """Narrow a grant, or show what would stay of it."""
     form = await asked.form()
     issued = await console.clients.grant(grant_id(asked.places["grant_id"]))
@@ -82,7 +44,7 @@ async def change(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     return see_other(agent_path(issued.grant.client_id))
 
 
-def _page(asked: OwnerRequest, view: NarrowView, status: int = 200) -> HttpReply:
+def _page(asked: OwnerRequest, view: View, status: int = 200) -> HttpReply:
     return page("narrow.html", Frame("Narrow a grant", asked, "agents"), view, status=status)
 
 
@@ -100,14 +62,14 @@ def _chosen(form: Form, issued: IssuedGrant, now: int) -> Narrowing:
         for stream in issued.grant.streams
         if stream.name in form.all("keep")
     }
-    records = _number(daily, _MOST_RECORDS, "daily_records") if daily else None
+    records = whole_number(daily, MOST_RECORDS, "daily_records") if daily else None
     if records is not None and issued.daily_records is not None and records > issued.daily_records:
         raise InvalidRequest(
             f"The grant has {issued.daily_records:,} records a day already, and narrowing cannot raise that.",
             hint="Choose a smaller number, or leave it empty to keep the limit.",
             param="daily_records",
         )
-    ends_at = now + _number(days, _MOST_DAYS, "days") * DAY_US if days else None
+    ends_at = now + whole_number(days, MOST_DAYS, "days") * DAY_US if days else None
     return Narrowing(streams, ends_at, records)
 
 
@@ -119,42 +81,35 @@ def _since(form: Form, stream: StreamName) -> int | None:
     return at
 
 
-def _number(text: str, most: int, param: str) -> int:
-    is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(most))
-    if not is_number or not 1 <= int(text) <= most:
-        raise InvalidRequest(f"'{param}' must be a whole number from 1 to {most}.", param=param)
-    return int(text)
-
-
 async def _view(
-    console: ConsoleServices,
+    console: Services,
     asked: OwnerRequest,
-    shown: IssuedGrant,
+    narrowed: IssuedGrant,
     form: Form,
     whole: IssuedGrant | None = None,
     *,
     problem: str = "",
-) -> NarrowView:
+) -> View:
     """Draw a grant that is shown, out of the whole one."""
-    catalog, issued = await console.reads.catalog(), whole or shown
-    terms = terms_of_grant(shown, catalog)
-    found = await preview(console.reads, terms, asked.request.context.request_id, _VIA)
-    previews = {one.stream.name: one for one in found}
+    catalog, issued = await console.reads.catalog(), whole or narrowed
+    terms = terms_of_grant(narrowed, catalog)
+    stream_previews = await preview(console.reads, terms, asked.request.context.request_id, _VIA)
+    previews = {seen.stream.name: seen for seen in stream_previews}
 
-    def stream(one: StreamGrant) -> StreamToNarrow:
-        return StreamToNarrow(
-            one.name,
-            one.fields,
-            frozenset(map(FieldName, form.all(f"fields/{one.name}"))),
-            always_shown(issued, one, catalog),
-            one.name in form.all("keep"),
-            form.get(f"since/{one.name}"),
-            previews.get(one.name),
+    def stream(granted: StreamGrant) -> View:
+        return View(
+            name=granted.name,
+            fields=granted.fields,
+            chosen=frozenset(map(FieldName, form.all(f"fields/{granted.name}"))),
+            always=always_shown(issued, granted, catalog),
+            is_chosen=granted.name in form.all("keep"),
+            since=form.get(f"since/{granted.name}"),
+            seen=previews.get(granted.name),
         )
 
     grant = issued.grant
     names = await console.clients.names()
-    return NarrowView(
+    return View(
         client=names.get(grant.client_id, grant.client_id),
         client_path=agent_path(grant.client_id),
         path=f"/console/grants/{grant.id}/narrow",
@@ -164,4 +119,7 @@ async def _view(
         daily_records=form.get("daily_records"),
         limit=issued.daily_records,
         problem=problem,
+        durations=DURATIONS,
+        samples=sample_table,
+        agents_path=AGENTS,
     )

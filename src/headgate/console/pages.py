@@ -3,12 +3,12 @@
 A handler takes an `OwnerRequest` and returns a reply; `signed_in` makes it one of the table of addresses::
 
     async def show(asked: OwnerRequest) -> HttpReply:
-        return page("example.html", Frame("Example", asked), View(...))
+        return page("example.html", Frame("Example", asked), View(title=..., rows=...))
 
 
     Address("GET", "/example", Callers.ANYONE, signed_in(sessions, show))
 
-A template extends ``frame.html`` and finds its dataclass as ``view``. Every form holds
+A template extends ``frame.html`` and finds what it shows as ``view``; a name that is not there is an error. Every form holds
 ``{{ form_key() }}``; a handler of POST calls ``await asked.form()``, which refuses a form without it.
 """
 
@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
+from types import SimpleNamespace
 from typing import Any, TypeAlias, cast
 from urllib.parse import parse_qs, quote, urlsplit
 
@@ -141,6 +142,8 @@ class Frame:
     request: WebRequest | None = None
 
 
+#: The values that a template shows, by name.
+View = SimpleNamespace
 OwnerHandler: TypeAlias = Callable[[OwnerRequest], Awaitable[HttpReply]]
 
 
@@ -211,8 +214,8 @@ def cookies_of(request: WebRequest) -> BrowserCookies:
     """Read what a browser sent along."""
     context = request.context
     # All programs of this machine share the cookies of localhost, and theirs may be written in any way.
-    found = cookie_parser(context.headers.values.get(b"cookie", b"").decode("latin-1"))
-    session, known = (found.get(name, "") for name in _cookie_names(request))
+    cookies = cookie_parser(context.headers.values.get(b"cookie", b"").decode("latin-1"))
+    session, known = (cookies.get(name, "") for name in _cookie_names(request))
     return BrowserCookies(session, known, context.client_address, is_poll=_POLL in context.headers.values)
 
 
@@ -237,11 +240,11 @@ def _is_loopback(address: str) -> bool:
         return False
 
 
-def session_cookies(request: WebRequest, made: SignedIn) -> tuple[Header, Header]:
+def session_cookies(request: WebRequest, signed_in: SignedIn) -> tuple[Header, Header]:
     """Write the cookies of a sign-in: the session's ends with the browser, the other one after a year."""
     session, known = _cookie_names(request)
-    in_a_year = f"{made.known_browser}; Max-Age={_KNOWN_SECONDS}"
-    return _cookie(request, session, made.session), _cookie(request, known, in_a_year)
+    in_a_year = f"{signed_in.known_browser}; Max-Age={_KNOWN_SECONDS}"
+    return _cookie(request, session, signed_in.session), _cookie(request, known, in_a_year)
 
 
 def ended_cookie(request: WebRequest) -> Header:
@@ -305,18 +308,18 @@ def _ask_to_sign_in(request: WebRequest) -> HttpReply:
 
 @cache
 def _environment() -> Environment:
-    made = Environment(
+    environment = Environment(
         loader=PackageLoader("headgate.console"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    own = cast("dict[str, Any]", made.globals)
+    own = cast("dict[str, Any]", environment.globals)
     own |= {"static": static_path, "form_key": _form_key, "command": _command}
     for name in formatting.FILTERS:
-        made.filters[name] = getattr(formatting, name)
-    return made
+        environment.filters[name] = getattr(formatting, name)
+    return environment
 
 
 @pass_context

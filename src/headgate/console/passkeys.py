@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -12,44 +11,22 @@ import msgspec
 from headgate.auth.passkeys import PasskeyParty, passkey_mark
 from headgate.auth.sessions import SIGN_IN_PURPOSE, OwnerSession
 from headgate.console.formatting import day
-from headgate.console.pages import Form, OwnerRequest, is_private_line, see_other
-from headgate.console.services import ConsoleServices
+from headgate.console.pages import Form, OwnerRequest, View, is_private_line, see_other
 from headgate.errors import AuthenticationFailed
 from headgate.web.addresses import WebRequest
 from headgate.web.replies import HttpReply
+from headgate.wiring import Services
 
 _SETTINGS = "/console/settings"
 _MOST_CHARS = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class PasskeyLine:
-    """One of the owner's passkeys."""
-
-    mark: str
-    name: str
-    party: str
-    since: str
-    used: str
-
-
-@dataclass(frozen=True, slots=True)
-class PasskeysView:
-    """What the settings page shows of passkeys."""
-
-    lines: tuple[PasskeyLine, ...]
-    #: What a browser needs to make one, as JSON; empty where it cannot.
-    options: str
-    #: The same page at an address where browsers make passkeys; empty where there is none or this is one.
-    elsewhere: str
-
-
-def party_of(console: ConsoleServices, request: WebRequest) -> PasskeyParty | None:
+def party_of(console: Services, request: WebRequest) -> PasskeyParty | None:
     """Find the configured name by which the browser calls."""
     return console.sessions.passkeys.party(urlsplit(f"//{request.context.headers.host}").hostname or "")
 
 
-def elsewhere(console: ConsoleServices, request: WebRequest, path: str) -> str:
+def elsewhere(console: Services, request: WebRequest, path: str) -> str:
     """Return a page's address at which a browser on this machine can use passkeys; empty unless it lacks them here."""
     is_here = party_of(console, request) is not None
     local = console.sessions.passkeys.local()
@@ -59,9 +36,7 @@ def elsewhere(console: ConsoleServices, request: WebRequest, path: str) -> str:
     return local.origin + path
 
 
-async def options_of(
-    console: ConsoleServices, request: WebRequest, session: OwnerSession | None = None
-) -> str:
+async def options_of(console: Services, request: WebRequest, session: OwnerSession | None = None) -> str:
     """Write what a browser needs to use a passkey; empty where there is none."""
     passkeys, party = console.sessions.passkeys, party_of(console, request)
     if party is None or not await passkeys.usable(party):
@@ -70,21 +45,27 @@ async def options_of(
     return _json(passkeys.options(party, purpose))
 
 
-async def settings_view(console: ConsoleServices, asked: OwnerRequest) -> PasskeysView:
+async def settings_view(console: Services, asked: OwnerRequest) -> View:
     """List the passkeys, with what is needed to make another one."""
     passkeys, party = console.sessions.passkeys, party_of(console, asked.request)
     lines = tuple(
-        PasskeyLine(
-            passkey_mark(one), one.name, one.party, day(one.made_at), day(one.used_at) if one.used_at else "never"
+        View(
+            mark=passkey_mark(passkey), name=passkey.name, party=passkey.party, since=day(passkey.made_at), used=day(passkey.used_at) if passkey.used_at else "never"
         )
-        for one in await passkeys.all()
+        for passkey in await passkeys.all()
     )  # fmt: skip
     if party is None:
-        return PasskeysView(lines, "", elsewhere(console, asked.request, f"{_SETTINGS}#passkeys"))
-    return PasskeysView(lines, _json(await passkeys.options_to_add(party, asked.session.stored.digest)), "")
+        return View(
+            lines=lines, options="", elsewhere=elsewhere(console, asked.request, f"{_SETTINGS}#passkeys")
+        )
+    return View(
+        lines=lines,
+        options=_json(await passkeys.options_to_add(party, asked.session.stored.digest)),
+        elsewhere="",
+    )
 
 
-async def add(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def add(console: Services, asked: OwnerRequest) -> HttpReply:
     """Store the passkey that the browser made."""
     form = await asked.form()
     party, answer = signed(console, asked.request, form)
@@ -92,15 +73,13 @@ async def add(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     return see_other(f"{_SETTINGS}?done=passkey")
 
 
-async def remove(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def remove(console: Services, asked: OwnerRequest) -> HttpReply:
     await asked.form()
     await console.sessions.passkeys.remove(asked.places["mark"])
     return see_other(f"{_SETTINGS}?done=no-passkey")
 
 
-def signed(
-    console: ConsoleServices, request: WebRequest, form: Form
-) -> tuple[PasskeyParty, Mapping[str, Any]]:
+def signed(console: Services, request: WebRequest, form: Form) -> tuple[PasskeyParty, Mapping[str, Any]]:
     """Read what the browser signed.
 
     Raises:
@@ -124,7 +103,7 @@ def _json(options: Mapping[str, Any]) -> str:
 def _plain(value: Any) -> Any:
     """Turn the library's mappings into those that are written as JSON."""
     if isinstance(value, Mapping):
-        return {name: _plain(one) for name, one in cast("Mapping[str, Any]", value).items()}
+        return {name: _plain(inner) for name, inner in cast("Mapping[str, Any]", value).items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in cast("list[Any]", value)]
+        return [_plain(inner) for inner in cast("list[Any]", value)]
     return value

@@ -5,22 +5,21 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from typing import IO
 from urllib.parse import quote
 
 from headgate.auth.clients import token_mark
 from headgate.auth.sessions import LEAST_CHARS
 from headgate.console.formatting import day, moment
-from headgate.console.pages import CONFIRM, Frame, OwnerRequest, cookies_of, page, see_other
-from headgate.console.passkeys import PasskeysView, settings_view
-from headgate.console.records import ConnectionCard, connection_cards
-from headgate.console.services import ConsoleFacts, ConsoleServices
+from headgate.console.pages import CONFIRM, Frame, OwnerRequest, View, cookies_of, page, see_other
+from headgate.console.passkeys import settings_view
+from headgate.console.records import connection_cards
 from headgate.errors import AuthenticationFailed, InvalidRequest, NotFound, RateLimited
-from headgate.model.disclosure import ANSWERED
+from headgate.home import key_ages
 from headgate.model.ids import ConnectionId
 from headgate.model.maintenance import LEAST_PASSPHRASE_CHARS
 from headgate.web.replies import NO_STORE, HttpReply
+from headgate.wiring import Services
 
 _PATH = "/console/settings"
 _PIECE_BYTES = 256 * 1024
@@ -32,43 +31,7 @@ _KEYS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class TokenLine:
-    """One of the owner's tokens."""
-
-    mark: str
-    name: str
-    scope: str
-    since: str
-    until: str
-
-
-@dataclass(frozen=True, slots=True)
-class SettingsView:
-    """What the settings page shows."""
-
-    facts: ConsoleFacts
-    tokens: tuple[TokenLine, ...]
-    passkeys: PasskeysView
-    #: Name, purpose and age of each key of the home.
-    keys: tuple[tuple[str, str, str], ...]
-    connections: tuple[ConnectionCard, ...]
-    problem: str = ""
-    backup_problem: str = ""
-    least_chars: int = LEAST_CHARS
-    least_passphrase_chars: int = LEAST_PASSPHRASE_CHARS
-
-
-@dataclass(frozen=True, slots=True)
-class EraseView:
-    """What a page that asks before it erases shows."""
-
-    name: str
-    records: int
-    problem: str
-
-
-async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def show(console: Services, asked: OwnerRequest) -> HttpReply:
     """Show the settings."""
     notices = {
         "password": "The password is changed; every other session has ended.",
@@ -85,7 +48,7 @@ async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     )
 
 
-async def change_password(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def change_password(console: Services, asked: OwnerRequest) -> HttpReply:
     """Set another password."""
     form = await asked.form()
     try:
@@ -98,19 +61,19 @@ async def change_password(console: ConsoleServices, asked: OwnerRequest) -> Http
     return see_other(f"{_PATH}?done=password")
 
 
-async def revoke_token(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def revoke_token(console: Services, asked: OwnerRequest) -> HttpReply:
     """End one of the owner's tokens."""
     await asked.form()
     await console.clients.revoke_owner_token(asked.places["mark"])
     return see_other(f"{_PATH}?done=token")
 
 
-async def ask_to_erase(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def ask_to_erase(console: Services, asked: OwnerRequest) -> HttpReply:
     """Ask whether a source is to be erased."""
     return _erase_page(asked, await _card(console, asked))
 
 
-async def erase(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def erase(console: Services, asked: OwnerRequest) -> HttpReply:
     """Erase a source with its records, after its name was typed and the owner was asked for the password."""
     form = await asked.form()
     card = await _card(console, asked)
@@ -122,52 +85,54 @@ async def erase(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     return see_other(f"{_PATH}?done=erased")
 
 
-async def _card(console: ConsoleServices, asked: OwnerRequest) -> ConnectionCard:
+async def _card(console: Services, asked: OwnerRequest) -> View:
     for card in await connection_cards(console):
         if card.id == asked.places["connection_id"]:
             return card
     raise NotFound("There is no such source.", hint="Look at the list in the settings.")
 
 
-def _erase_page(asked: OwnerRequest, card: ConnectionCard, problem: str = "") -> HttpReply:
-    view = EraseView(card.name, card.records, problem)
+def _erase_page(asked: OwnerRequest, card: View, problem: str = "") -> HttpReply:
+    view = View(name=card.name, records=card.records, problem=problem)
     status = InvalidRequest.status if problem else 200
     return page("erase.html", Frame(f"Erase {card.name}", asked, "settings"), view, status=status)
 
 
 async def settings_page_view(
-    console: ConsoleServices, asked: OwnerRequest, *, problem: str = "", backup_problem: str = ""
-) -> SettingsView:
+    console: Services, asked: OwnerRequest, *, problem: str = "", backup_problem: str = ""
+) -> View:
     """Collect what the page of settings shows."""
     tokens = tuple(
-        TokenLine(
-            token_mark(token),
-            token.name or "unnamed",
-            "everything" if token.scope is None else token.scope.value,
-            day(token.issued_at),
-            "no end" if token.expires_at is None else day(token.expires_at),
+        View(
+            mark=token_mark(token),
+            name=token.name or "unnamed",
+            scope="everything" if token.scope is None else token.scope.value,
+            since=day(token.issued_at),
+            until="no end" if token.expires_at is None else day(token.expires_at),
         )
         for token in await console.clients.owner_tokens()
     )
-    return SettingsView(
-        console.facts,
-        tokens,
-        await settings_view(console, asked),
-        _keys(console),
-        await connection_cards(console),
-        problem,
-        backup_problem,
+    return View(
+        services=console,
+        tokens=tokens,
+        passkeys=await settings_view(console, asked),
+        keys=_keys(console),
+        connections=await connection_cards(console),
+        problem=problem,
+        backup_problem=backup_problem,
+        least_chars=LEAST_CHARS,
+        least_passphrase_chars=LEAST_PASSPHRASE_CHARS,
     )
 
 
-def _keys(console: ConsoleServices) -> tuple[tuple[str, str, str], ...]:
-    ages = console.key_ages()
+def _keys(console: Services) -> tuple[tuple[str, str, str], ...]:
+    ages = key_ages(console.home)
     return tuple(
         (name, what, f"since {day(ages[file])}") for file, (name, what) in _KEYS.items() if file in ages
     )
 
 
-async def download_backup(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def download_backup(console: Services, asked: OwnerRequest) -> HttpReply:
     """Make a backup and send it: everything the home holds, in one file that only a passphrase opens.
 
     It is always encrypted, because a browser writes it into a folder that other programs read and that may be copied
@@ -179,17 +144,17 @@ async def download_backup(console: ConsoleServices, asked: OwnerRequest) -> Http
     if problem:
         view = await settings_page_view(console, asked, backup_problem=problem)
         return page("settings.html", Frame("Settings", asked, "settings"), view, status=InvalidRequest.status)
-    await console.flush_log()
-    made = await asyncio.to_thread(console.make_backup, passphrase)
-    console.note(asked.request.context, ANSWERED)
+    await console.pump.flush()
+    backup = await asyncio.to_thread(console.make_backup, passphrase)
+    console.log_owner(asked.request.context.route, request_id=asked.request.context.request_id)
     name = f"headgate-{moment(console.clock()):%Y-%m-%d}.age"
     headers = (
         (b"content-type", b"application/octet-stream"),
         (b"content-disposition", f'attachment; filename="{name}"'.encode()),
-        (b"content-length", b"%d" % os.fstat(made.fileno()).st_size),
+        (b"content-length", b"%d" % os.fstat(backup.fileno()).st_size),
         NO_STORE,
     )
-    return HttpReply(headers=headers, stream=_pieces(made))
+    return HttpReply(headers=headers, stream=_pieces(backup))
 
 
 def _passphrase_problem(passphrase: str, again: str) -> str:

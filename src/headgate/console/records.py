@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 from urllib.parse import quote, urlencode
 
 from markupsafe import Markup, escape
 
-from headgate.audit.activity import RecordRead
 from headgate.console.formatting import size
-from headgate.console.pages import Frame, OwnerRequest, page, part
-from headgate.console.services import ConsoleServices
+from headgate.console.pages import Frame, OwnerRequest, View, page, part
 from headgate.errors import NotFound
 from headgate.model.ids import BlobId, ConnectionId, blob_id, connection_id, record_id, stream_name
 from headgate.model.instants import instant
@@ -21,6 +18,7 @@ from headgate.model.query import BlobQuery, ExactFilter, Filter, ListQuery, Orde
 from headgate.reading.preview import Span, StreamPlace
 from headgate.text.titles import title
 from headgate.web.replies import NO_STORE, HttpReply
+from headgate.wiring import Services
 
 _PAGE = 25
 _PREVIEW_CHARS = 220
@@ -32,133 +30,36 @@ _MARK, _MARK_END = Markup("<mark>"), Markup("</mark>")
 _INLINE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 
-@dataclass(frozen=True, slots=True)
-class StreamLine:
-    """One stream of a connection."""
-
-    name: str
-    records: int
-    path: str
-    span: Span | None
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectionCard:
-    """One connection: what it holds."""
-
-    id: str
-    name: str
-    connector: str
-    records: int
-    streams: tuple[StreamLine, ...]
-    #: Microseconds since 1970.
-    updated_at: int | None
-    span: Span | None
-
-
-@dataclass(frozen=True, slots=True)
-class RecordLine:
-    """One record in a list."""
-
-    path: str
-    title: str
-    source: str
-    stream: str
-    at: int | None
-    #: Escaped; may hold marks around found words.
-    excerpt: Markup
-
-
-@dataclass(frozen=True, slots=True)
-class SearchView:
-    """What was searched for and found."""
-
-    q: str
-    hits: tuple[RecordLine, ...]
-    next_path: str | None
-    #: The one stream that is searched, and its connection; empty for all.
-    stream: str = ""
-    connection_id: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class DataView:
-    """Every connection."""
-
-    cards: tuple[ConnectionCard, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class StreamView:
-    """A page of a stream."""
-
-    connection_id: str
-    source: str
-    stream: str
-    lines: tuple[RecordLine, ...]
-    total: int | None
-    filterable: tuple[str, ...]
-    field: str
-    value: str
-    order: str
-    next_path: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class FieldLine:
-    name: str
-    text: str
-    is_structured: bool = False
-    #: The address of a file, and whether it can be shown in the page.
-    file_path: str = ""
-    is_image: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class RecordView:
-    """One record, and who has read it."""
-
-    id: str
-    title: str
-    source: str
-    stream: str
-    stream_path: str
-    at: int | None
-    fields: tuple[FieldLine, ...]
-    readers: tuple[RecordRead, ...]
-    names: Mapping[str, str]
-
-
-async def connection_cards(console: ConsoleServices) -> tuple[ConnectionCard, ...]:
+async def connection_cards(console: Services) -> tuple[View, ...]:
     """Describe every connection, the largest first."""
     server = await console.own_records()
     body = (await server.streams()).body()
-    found: dict[str, list[Mapping[str, Any]]] = {}
+    by_connection: dict[str, list[Mapping[str, Any]]] = {}
     for row in cast("list[Mapping[str, Any]]", body["data"]):
-        found.setdefault(row["connection_id"], []).append(row)
+        by_connection.setdefault(row["connection_id"], []).append(row)
     stored = (
         ((row["connection_id"], row["name"]), (row["record_count"], row.get("last_updated")))
-        for rows in found.values()
+        for rows in by_connection.values()
         for row in rows
     )
     dated = await console.spans.spans(await console.admission.owner_access(), stored)
-    cards = [_card(rows, dated) for rows in found.values()]
+    cards = [_card(rows, dated) for rows in by_connection.values()]
     return tuple(sorted(cards, key=lambda card: -card.records))
 
 
-def _card(rows: list[Mapping[str, Any]], dated: Mapping[StreamPlace, Span | None]) -> ConnectionCard:
+def _card(rows: list[Mapping[str, Any]], dated: Mapping[StreamPlace, Span | None]) -> View:
     times = [at for row in rows if (at := instant(row.get("last_updated") or "")) is not None]
     streams = [
-        StreamLine(
-            row["name"],
-            row["record_count"],
-            stream_path(row["connection_id"], row["name"]),
-            dated.get((row["connection_id"], row["name"])),
+        View(
+            name=row["name"],
+            records=row["record_count"],
+            path=stream_path(row["connection_id"], row["name"]),
+            span=dated.get((row["connection_id"], row["name"])),
         )
         for row in sorted(rows, key=lambda row: -row["record_count"])
     ]
     first = rows[0]
-    return ConnectionCard(
+    return View(
         id=first["connection_id"],
         name=first.get("display_name") or first["connector_key"],
         connector=first["connector_key"],
@@ -169,19 +70,19 @@ def _card(rows: list[Mapping[str, Any]], dated: Mapping[StreamPlace, Span | None
     )
 
 
-def _hull(found: Sequence[Span]) -> Span | None:
-    return (min(one[0] for one in found), max(one[1] for one in found)) if found else None
+def _hull(spans: Sequence[Span]) -> Span | None:
+    return (min(span[0] for span in spans), max(span[1] for span in spans)) if spans else None
 
 
-async def show_all(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def show_all(console: Services, asked: OwnerRequest) -> HttpReply:
     """Show every connection with its streams."""
-    return page("data.html", Frame("Data", asked, "data"), DataView(await connection_cards(console)))
+    return page("data.html", Frame("Data", asked, "data"), View(cards=await connection_cards(console)))
 
 
-async def search(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def search(console: Services, asked: OwnerRequest) -> HttpReply:
     """Search all records, or those of one stream."""
     q, stream, where = (asked.query.get(name).strip() for name in ("q", "stream", "connection_id"))
-    view = SearchView(q, (), None, stream, where)
+    view = View(q=q, hits=(), next_path=None, stream=stream, connection_id=where)
     if q:
         query = SearchQuery(
             q=q,
@@ -196,19 +97,27 @@ async def search(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
         cursor = body.get("next_cursor")
         chosen = {"q": q, "stream": stream, "connection_id": where, "cursor": cursor or ""}
         asks = urlencode({name: value for name, value in chosen.items() if value})
-        view = SearchView(q, hits, None if cursor is None else f"/console/search?{asks}", stream, where)
+        view = View(
+            q=q,
+            hits=hits,
+            next_path=None if cursor is None else f"/console/search?{asks}",
+            stream=stream,
+            connection_id=where,
+        )
     if asked.is_partial:
         return part("hits.html", asked, view)
     return page("search.html", Frame("Search", asked, "data"), view)
 
 
-async def browse(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def browse(console: Services, asked: OwnerRequest) -> HttpReply:
     """Show a page of a stream, filtered by a field if one is given."""
     where, stream = connection_id(asked.places["connection_id"]), stream_name(asked.places["stream"])
     server = await console.own_records()
     described = (await server.stream(stream, where)).body()
     capabilities = cast("Mapping[str, Any]", described["field_capabilities"])
-    usable = tuple(sorted(name for name, one in capabilities.items() if one["exact_filter"]["usable"]))
+    usable = tuple(
+        sorted(name for name, capability in capabilities.items() if capability["exact_filter"]["usable"])
+    )
     name, value, order = asked.query.get("field"), asked.query.get("value"), asked.query.get("order")
     chosen: tuple[Filter, ...] = ()
     if name in usable and value:
@@ -224,7 +133,7 @@ async def browse(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     )
     server = await console.own_records()
     body = (await server.records(query, preview_chars=_PREVIEW_CHARS)).body()
-    view = StreamView(
+    view = View(
         connection_id=where,
         source=_source(body["data"][0]) if body["data"] else _named(described, where),
         stream=stream,
@@ -239,48 +148,50 @@ async def browse(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     return page("stream.html", Frame(f"{stream} of {view.source}", asked, "data"), view)
 
 
-async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def show(console: Services, asked: OwnerRequest) -> HttpReply:
     """Show one record with all its fields, its files, and who has read it."""
     stream, key = stream_name(asked.places["stream"]), record_id(asked.places["id"])
-    given = asked.query.get("connection_id")
-    where = connection_id(given) if given else None
+    named = asked.query.get("connection_id")
+    where = connection_id(named) if named else None
     server = await console.own_records()
     body = (await server.record(RecordQuery(stream, key, where))).body()
-    found = ConnectionId(body["connection_id"])
-    described = (await server.stream(stream, found)).body()
-    await console.flush_log()
-    view = RecordView(
+    connection = ConnectionId(body["connection_id"])
+    described = (await server.stream(stream, connection)).body()
+    await console.pump.flush()
+    view = View(
         id=key,
         title=_title(body, described),
         source=_source(body),
         stream=stream,
-        stream_path=stream_path(found, stream),
+        stream_path=stream_path(connection, stream),
         at=_time(body, described),
-        fields=tuple(sorted((_field(name, value, found) for name, value in body["data"].items()), key=_rank)),
+        fields=tuple(
+            sorted((_field(name, value, connection) for name, value in body["data"].items()), key=_rank)
+        ),
         names=await console.clients.names(),
-        readers=await console.activity.who_read(key, stream, found, limit=_READERS_SHOWN),
+        readers=await console.activity.who_read(key, stream, connection, limit=_READERS_SHOWN),
     )
     return page("record.html", Frame(view.title, asked, "data"), view)
 
 
-async def show_file(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def show_file(console: Services, asked: OwnerRequest) -> HttpReply:
     """Send a file: pictures to be shown in the page, everything else to be saved."""
     where = asked.query.get("connection_id")
     query = BlobQuery(blob_id(asked.places["blob_id"]), connection_id(where) if where else None)
     server = await console.own_records()
-    found = await server.blob(query)
-    is_shown = found.mime_type in _INLINE_TYPES
-    media = found.mime_type if is_shown else "application/octet-stream"
+    file = await server.blob(query)
+    is_shown = file.mime_type in _INLINE_TYPES
+    media = file.mime_type if is_shown else "application/octet-stream"
     headers = (
         (b"content-type", media.encode("latin-1", "replace")),
         (b"content-disposition", b"inline" if is_shown else b"attachment"),
         (b"content-security-policy", b"sandbox; default-src 'none'"),
         # A page of another port of this machine must not learn from it which files are here.
         (b"cross-origin-resource-policy", b"same-origin"),
-        (b"content-length", b"%d" % found.size_bytes),
+        (b"content-length", b"%d" % file.size_bytes),
         NO_STORE,
     )
-    return HttpReply(headers=headers, stream=found.content)
+    return HttpReply(headers=headers, stream=file.content)
 
 
 def stream_path(where: str, stream: str) -> str:
@@ -315,9 +226,9 @@ def _typed(value: str, kind: str) -> Any:
 
 
 def _named(described: Mapping[str, Any], where: str) -> str:
-    for one in described.get("granted_connections", ()):
-        if one["connection_id"] == where:
-            return str(one.get("display_name") or where)
+    for connection in described.get("granted_connections", ()):
+        if connection["connection_id"] == where:
+            return str(connection.get("display_name") or where)
     return where
 
 
@@ -336,14 +247,16 @@ def _title(row: Mapping[str, Any], described: Mapping[str, Any]) -> str:
     # What is declared without a schema is `true` there.
     properties: Mapping[str, Any] = described["schema"].get("properties", {})
     schemas = (
-        (name, cast("dict[str, Any]", one)) for name, one in properties.items() if isinstance(one, dict)
+        (name, cast("dict[str, Any]", schema))
+        for name, schema in properties.items()
+        if isinstance(schema, dict)
     )
-    declared = [name for name, one in schemas if one.get("x_pdpp_role") == "primary-title"]
+    declared = [name for name, schema in schemas if schema.get("x_pdpp_role") == "primary-title"]
     own = [value for name in declared if isinstance(value := row["data"].get(name), str) and value.strip()]
     return " ".join(own[0].split())[:_TITLE_CHARS] if own else title(cast("Any", row))
 
 
-def _line(row: Mapping[str, Any], described: Mapping[str, Any]) -> RecordLine:
+def _line(row: Mapping[str, Any], described: Mapping[str, Any]) -> View:
     named = _title(row, described)
     texts = [
         value
@@ -352,40 +265,61 @@ def _line(row: Mapping[str, Any], described: Mapping[str, Any]) -> RecordLine:
     ]
     path = record_path(row["connection_id"], row["stream"], row["id"])
     excerpt = escape(" · ".join(texts)[:_PREVIEW_CHARS])
-    return RecordLine(path, named, _source(row), row["stream"], _time(row, described), excerpt)
+    return View(
+        path=path,
+        title=named,
+        source=_source(row),
+        stream=row["stream"],
+        at=_time(row, described),
+        excerpt=excerpt,
+    )
 
 
-def _hit(row: Mapping[str, Any]) -> RecordLine:
+def _hit(row: Mapping[str, Any]) -> View:
     path = record_path(row["connection_id"], row["stream"], row["record_key"])
     snippet = cast("Mapping[str, Any]", row.get("snippet") or {})
     # Escaped as a whole; after that only these two tags are let through.
     marked = (
         escape(snippet.get("text", "")).replace("&lt;mark&gt;", _MARK).replace("&lt;/mark&gt;", _MARK_END)
     )
-    return RecordLine(
-        path,
-        title(cast("Any", row)),
-        _source(row),
-        row["stream"],
-        instant(row.get("authored_at") or ""),
-        marked,
+    return View(
+        path=path,
+        title=title(cast("Any", row)),
+        source=_source(row),
+        stream=row["stream"],
+        at=instant(row.get("authored_at") or ""),
+        excerpt=marked,
     )
 
 
-def _rank(field: FieldLine) -> int:
+def _rank(field: View) -> int:
     """Short values first, then long texts, then what has parts, then files."""
     return 3 if field.file_path else 2 if field.is_structured else int(len(field.text) > _SHORT_CHARS)
 
 
-def _field(name: str, value: Any, where: ConnectionId) -> FieldLine:
+def _field(name: str, value: Any, where: ConnectionId) -> View:
     if isinstance(value, str):
-        return FieldLine(name, value)
+        return View(name=name, text=value, is_structured=False, file_path="", is_image=False)
     if isinstance(value, dict) and isinstance(file := cast("dict[str, Any]", value).get("blob_id"), str):
         media = str(cast("dict[str, Any]", value).get("mime_type", ""))
         path = f"/console/files/{BlobId(file)}?connection_id={quote(where, safe='')}"
         size_bytes = cast("dict[str, Any]", value).get("size_bytes")
         facts = ", ".join(filter(None, (media, size(size_bytes) if isinstance(size_bytes, int) else "")))
-        return FieldLine(name, facts, file_path=path, is_image=media in _INLINE_TYPES)
+        return View(
+            name=name, text=facts, file_path=path, is_image=media in _INLINE_TYPES, is_structured=False
+        )
     if isinstance(value, dict | list):
-        return FieldLine(name, json.dumps(value, indent=2, ensure_ascii=False), is_structured=True)
-    return FieldLine(name, "—" if value is None else json.dumps(value))
+        return View(
+            name=name,
+            text=json.dumps(value, indent=2, ensure_ascii=False),
+            is_structured=True,
+            file_path="",
+            is_image=False,
+        )
+    return View(
+        name=name,
+        text="—" if value is None else json.dumps(value),
+        is_structured=False,
+        file_path="",
+        is_image=False,
+    )

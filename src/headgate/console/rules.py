@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from headgate.auth.tokens import fresh_id
+from headgate.auth.keys import fresh_id
 from headgate.console.formatting import counted, number
-from headgate.console.pages import Form, Frame, OwnerRequest, page, part, see_other
-from headgate.console.services import ConsoleServices
+from headgate.console.pages import Form, Frame, OwnerRequest, View, page, part, see_other
 from headgate.errors import HeadgateError, InvalidRequest, NotFound
 from headgate.model.hiding import HidingRule, ReadySet, RuleId, RuleKind
 from headgate.reading.rules import ActiveRule, ChosenRule, active_rules, add_rule, try_rule
 from headgate.web.replies import HttpReply
+from headgate.wiring import Services
 
 _PATH = "/console/rules"
 _SETS = {
@@ -20,49 +18,16 @@ _SETS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class RuleLine:
-    """One rule in words."""
-
-    id: str
-    words: str
-    hidden: int
-
-
-@dataclass(frozen=True, slots=True)
-class SetLine:
-    """A ready set, and whether a rule with it is there."""
-
-    name: str
-    title: str
-    explanation: str
-    is_used: bool
-
-
-@dataclass(frozen=True, slots=True)
-class RulesView:
-    """Every rule, and the form for another."""
-
-    rules: tuple[RuleLine, ...]
-    sets: tuple[SetLine, ...]
-    streams: tuple[str, ...]
-    fields: tuple[str, ...]
-    chosen: ChosenRule
-    #: What the chosen rule would hide, in words; or why it cannot work.
-    found: str = ""
-    problem: str = ""
-
-
-async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
-    hidden, shown = asked.query.number("hidden"), asked.query.number("shown")
+async def show(console: Services, asked: OwnerRequest) -> HttpReply:
+    hidden, unhidden = asked.query.number("hidden"), asked.query.number("shown")
     notice = "" if hidden is None else f"The rule hides {counted(hidden, 'record')} from now on."
-    if shown is not None:
-        notice = f"The rule is removed; {counted(shown, 'record')} may be shown again."
+    if unhidden is not None:
+        notice = f"The rule is removed; {counted(unhidden, 'record')} may be shown again."
     view = await _view(console, ChosenRule(RuleKind.VALUE, ""))
     return page("rules.html", Frame("Rules", asked, "rules", notice), view)
 
 
-async def add(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def add(console: Services, asked: OwnerRequest) -> HttpReply:
     """Add a rule, or count what it would hide: htmx asks for that while the owner types, a button without it."""
     form = await asked.form()
     try:
@@ -72,22 +37,22 @@ async def add(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
         if form.get("do") == "count":
             view = await _counted(console, chosen)
             return page("rules.html", Frame("Rules", asked, "rules"), view)
-        made = await add_rule(console.reads.store, chosen, RuleId(fresh_id("rul")), console.clock())
+        rule = await add_rule(console.reads.store, chosen, RuleId(fresh_id("rul")), console.clock())
     except InvalidRequest as error:
         view = await _view(console, _typed(form), problem=f"{error.message} {error.hint}")
         if asked.is_partial:
             return part("rule_count.html", asked, view)
         return page("rules.html", Frame("Rules", asked, "rules"), view, status=error.status)
-    return see_other(f"{_PATH}?hidden={made.hidden}")
+    return see_other(f"{_PATH}?hidden={rule.hidden}")
 
 
-async def remove(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def remove(console: Services, asked: OwnerRequest) -> HttpReply:
     await asked.form()
     try:
-        shown = await console.reads.store.remove_rule(RuleId(asked.places["rule_id"]), at=console.clock())
+        unhidden = await console.reads.store.remove_rule(RuleId(asked.places["rule_id"]), at=console.clock())
     except NotFound as error:
         raise _gone(error) from None
-    return see_other(f"{_PATH}?shown={shown}")
+    return see_other(f"{_PATH}?shown={unhidden}")
 
 
 def rule_words(rule: HidingRule) -> str:
@@ -126,25 +91,26 @@ def _chosen(form: Form) -> ChosenRule:
     return _typed(form)
 
 
-async def _counted(console: ConsoleServices, chosen: ChosenRule) -> RulesView:
-    found = await try_rule(console.reads.store, chosen)
-    streams = ", ".join(f"{number(count)} of {name}" for name, count in found.by_stream.items())
-    text = f"It finds {counted(found.total, 'record')}{f': {streams}' if streams else ''}."
-    if found.hidden_before:
-        text += f" Other rules hide {counted(found.hidden_before, 'of these', 'of these')} already."
+async def _counted(console: Services, chosen: ChosenRule) -> View:
+    trial = await try_rule(console.reads.store, chosen)
+    streams = ", ".join(f"{number(count)} of {name}" for name, count in trial.by_stream.items())
+    text = f"It finds {counted(trial.total, 'record')}{f': {streams}' if streams else ''}."
+    if trial.hidden_before:
+        text += f" Other rules hide {counted(trial.hidden_before, 'of these', 'of these')} already."
     return await _view(console, chosen, found=text)
 
 
-async def _view(
-    console: ConsoleServices, chosen: ChosenRule, *, found: str = "", problem: str = ""
-) -> RulesView:
+async def _view(console: Services, chosen: ChosenRule, *, found: str = "", problem: str = "") -> View:
     rules = await active_rules(console.reads.store)
     used = {rule.rule.text for rule in rules if rule.rule.kind is RuleKind.SET}
     sources = (await console.reads.catalog()).declarations.values()
     streams = {name: stream for source in sources for name, stream in source.streams.items()}
-    return RulesView(
+    return View(
         rules=tuple(_line(rule) for rule in rules),
-        sets=tuple(SetLine(name.value, *words, name.value in used) for name, words in _SETS.items()),
+        sets=tuple(
+            View(name=name.value, title=title, explanation=explanation, is_used=name.value in used)
+            for name, (title, explanation) in _SETS.items()
+        ),
         streams=tuple(sorted(streams)),
         fields=tuple(sorted({name for stream in streams.values() for name in stream.fields})),
         chosen=chosen,
@@ -153,5 +119,5 @@ async def _view(
     )
 
 
-def _line(one: ActiveRule) -> RuleLine:
-    return RuleLine(one.rule.id, rule_words(one.rule), one.hidden)
+def _line(active: ActiveRule) -> View:
+    return View(id=active.rule.id, words=rule_words(active.rule), hidden=active.hidden)

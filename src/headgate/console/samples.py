@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from headgate.console.formatting import minute
+from headgate.console.pages import View
 from headgate.model.declaration import PEOPLE_FIELDS, TITLE_FIELDS
 from headgate.model.instants import instant
 from headgate.reading.preview import GrantPreview, SampleField
@@ -13,48 +12,35 @@ _LONG_CHARS = 60
 _SHOWN_CHARS = 120
 
 
-@dataclass(frozen=True, slots=True)
-class SampleColumn:
-    """One field of the samples."""
-
-    name: str
-    is_withheld: bool
-    #: Whether its values are long texts, which may be broken into lines.
-    is_long: bool
-
-
-@dataclass(frozen=True, slots=True)
-class SampleTable:
-    """The samples of one stream; a field that a record does not have is empty."""
-
-    columns: tuple[SampleColumn, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-
-def sample_table(seen: GrantPreview) -> SampleTable:
+def sample_table(seen: GrantPreview) -> View:
     """Lay out samples, whose records may have different fields."""
-    rows = [{one.name: one for one in sample} for sample in seen.samples]
-    fields = {one.name: one for row in rows for one in row.values()}
-    long = {one.name for row in rows for one in row.values() if len(one.value) > _LONG_CHARS}
-    ordered = sorted(fields.values(), key=lambda one: (_rank(one, is_long=one.name in long), one.name))
-    return SampleTable(
-        tuple(SampleColumn(one.name, one.is_withheld, one.name in long) for one in ordered),
-        tuple(tuple(_text(row.get(one.name)) for one in ordered) for row in rows),
+    rows = [{field.name: field for field in sample} for sample in seen.samples]
+    fields = {field.name: field for row in rows for field in row.values()}
+    long = {field.name for row in rows for field in row.values() if len(field.value) > _LONG_CHARS}
+    ordered = sorted(
+        fields.values(), key=lambda field: (_rank(field, is_long=field.name in long), field.name)
+    )
+    return View(
+        columns=tuple(
+            View(name=field.name, is_withheld=field.is_withheld, is_long=field.name in long)
+            for field in ordered
+        ),
+        rows=tuple(tuple(_text(row.get(field.name)) for field in ordered) for row in rows),
     )
 
 
-def _rank(one: SampleField, *, is_long: bool) -> int:
-    if one.name in TITLE_FIELDS:
+def _rank(field: SampleField, *, is_long: bool) -> int:
+    if field.name in TITLE_FIELDS:
         return 0
-    if one.name in PEOPLE_FIELDS:
+    if field.name in PEOPLE_FIELDS:
         return 1
-    return 4 if is_long else 2 if instant(one.value) is not None else 3
+    return 4 if is_long else 2 if instant(field.value) is not None else 3
 
 
-def _text(one: SampleField | None) -> str:
-    if one is None:
+def _text(field: SampleField | None) -> str:
+    if field is None:
         return ""
-    at = instant(one.value)
+    at = instant(field.value)
     if at is not None:
         return minute(at)
-    return one.value if len(one.value) <= _SHOWN_CHARS else one.value[: _SHOWN_CHARS - 1] + "…"
+    return field.value if len(field.value) <= _SHOWN_CHARS else field.value[: _SHOWN_CHARS - 1] + "…"

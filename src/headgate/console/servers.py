@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 from urllib.parse import quote
 
 from headgate.auth.gateway import GatewayCaller
 from headgate.console.formatting import day
-from headgate.console.pages import CONFIRM, Frame, OwnerRequest, page, see_other
-from headgate.console.services import ConsoleServices
+from headgate.console.pages import CONFIRM, Frame, OwnerRequest, View, page, see_other
 from headgate.errors import HeadgateError, InvalidRequest, NotFound
 from headgate.mcp.client.from_mcp import ImportedOperations
 from headgate.mcp.gateway.hosted import PATH as GATEWAY_PATH, HostedGateway, RemoteServer
 from headgate.model.ids import client_id
 from headgate.web.replies import HttpReply
+from headgate.wiring import Services
 
 _PATH = "/console/servers"
 _DESCRIPTION_CHARS = 240
@@ -31,94 +30,13 @@ _GRADES: Mapping[str, tuple[str, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ToolLine:
-    """One tool as it is offered."""
-
-    name: str
-    operation: str
-    description: str
-    #: The beginning of the digest that it is pinned by.
-    pin: str
-
-
-@dataclass(frozen=True, slots=True)
-class PendingTool:
-    """A tool that differs from its pin, and is blocked until the owner decides."""
-
-    name: str
-    grade: str
-    meaning: str
-    colour: str
-    #: Grade, place and sentence of each difference.
-    changes: tuple[tuple[str, str, str], ...]
-    more_changes: int
-    #: Names what the page shows, so that nothing else is approved; empty if the tool cannot be used at all.
-    digest: str
-    description: str
-
-
-@dataclass(frozen=True, slots=True)
-class ServerCard:
-    name: str
-    path: str
-    url: str
-    is_connected: bool
-    problem: str
-    product: str
-    tools: tuple[ToolLine, ...]
-    pending: tuple[PendingTool, ...]
-    vanished: tuple[str, ...]
-    skipped: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class CallerLine:
-    """One caller, in words."""
-
-    name: str
-    path: str
-    what: str
-    since: str
-    has_token: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ServersView:
-    """Every server and every caller."""
-
-    is_on: bool
-    servers: tuple[ServerCard, ...]
-    callers: tuple[CallerLine, ...]
-    #: Clients that the settings let call everything.
-    everything: tuple[str, ...]
-    #: Ids and names of the clients that could be let in.
-    clients: tuple[tuple[str, str], ...]
-    url: str
-    problem: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class CallerView:
-    """One caller, and what it could call."""
-
-    name: str
-    called: str
-    path: str
-    caller: GatewayCaller | None
-    servers: tuple[ServerCard, ...]
-    #: Shown once, right after it was made.
-    token: str = ""
-    url: str = ""
-
-
-async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def show(console: Services, asked: OwnerRequest) -> HttpReply:
     """Show every server, what waits, and who may call."""
     notices = {"approved": "Approved. The operation can be called again.", "caller": "Saved."}
     return await _page(console, asked, notice=notices.get(asked.query.get("done"), ""))
 
 
-async def list_again(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def list_again(console: Services, asked: OwnerRequest) -> HttpReply:
     """Ask a server for its tools again."""
     await asked.form()
     try:
@@ -128,7 +46,7 @@ async def list_again(console: ConsoleServices, asked: OwnerRequest) -> HttpReply
     return see_other(_PATH)
 
 
-async def approve(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def approve(console: Services, asked: OwnerRequest) -> HttpReply:
     """Accept tools as the page showed them."""
     form = await asked.form()
     pairs = dict(zip(form.all("tool"), form.all("digest"), strict=False))
@@ -141,17 +59,17 @@ async def approve(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     return see_other(f"{_PATH}?done=approved")
 
 
-async def find_caller(_console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def find_caller(_console: Services, asked: OwnerRequest) -> HttpReply:
     """Go to the page of a caller, of one that is not there yet also."""
     return see_other(_caller_path(client_id(asked.query.get("name").strip())))
 
 
-async def show_caller(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def show_caller(console: Services, asked: OwnerRequest) -> HttpReply:
     """Show what a caller may call."""
     return await _caller_page(console, asked)
 
 
-async def change_caller(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def change_caller(console: Services, asked: OwnerRequest) -> HttpReply:
     """Save what a caller may call, remove it, or make its token."""
     form = await asked.form()
     name, do = client_id(asked.places["caller"]), form.get("do")
@@ -162,115 +80,137 @@ async def change_caller(console: ConsoleServices, asked: OwnerRequest) -> HttpRe
             return see_other(f"{CONFIRM}?next={quote(_caller_path(name), safe='')}")
         return await _caller_page(console, asked, token=await console.gateway_callers.make_token(name))
     else:
-        known = [one for one in await console.clients.overview() if one.client_id == name]
-        grants = [one.issued.grant.id for client in known for one in client.active]
+        known = [overview for overview in await console.clients.overview() if overview.client_id == name]
+        grants = [overview.issued.grant.id for client in known for overview in client.active]
         await console.gateway_callers.allow(name, form.all("server"), form.all("operation"), grants)
     return see_other(f"{_PATH}?done=caller")
 
 
-def _gateway(console: ConsoleServices) -> HostedGateway:
+def _gateway(console: Services) -> HostedGateway:
     if console.gateway is None:
         raise NotFound("There is no gateway.", hint="Name servers in the setting gateway_servers.")
     return console.gateway
 
 
 async def _page(
-    console: ConsoleServices, asked: OwnerRequest, *, notice: str = "", problem: str = "", status: int = 200
+    console: Services, asked: OwnerRequest, *, notice: str = "", problem: str = "", status: int = 200
 ) -> HttpReply:
     names = await console.clients.names()
-    view = ServersView(
+    view = View(
         is_on=console.gateway is not None,
         servers=await _cards(console),
-        callers=tuple(_caller_line(one, names) for one in await console.gateway_callers.all()),
+        callers=tuple(_caller_line(overview, names) for overview in await console.gateway_callers.all()),
         everything=tuple(
             names.get(setting, setting) for setting in console.gateway_callers.named_in_settings
         ),
-        clients=tuple((one.client_id, one.name) for one in await console.clients.overview() if one.active),
+        clients=tuple(
+            (overview.client_id, overview.name)
+            for overview in await console.clients.overview()
+            if overview.active
+        ),
         url=_url(console),
         problem=problem,
     )
     return page("servers.html", Frame("Remote servers", asked, "servers", notice), view, status=status)
 
 
-async def _caller_page(console: ConsoleServices, asked: OwnerRequest, *, token: str = "") -> HttpReply:
+async def _caller_page(console: Services, asked: OwnerRequest, *, token: str = "") -> HttpReply:
     name = client_id(asked.places["caller"])
-    found = next((one for one in await console.gateway_callers.all() if one.name == name), None)
+    caller = next(
+        (candidate for candidate in await console.gateway_callers.all() if candidate.name == name), None
+    )
     called = (await console.clients.names()).get(name, name)
-    view = CallerView(name, called, _caller_path(name), found, await _cards(console), token, _url(console))
+    view = View(
+        name=name,
+        called=called,
+        path=_caller_path(name),
+        caller=caller,
+        servers=await _cards(console),
+        token=token,
+        url=_url(console),
+    )
     return page("caller.html", Frame(f"What {called} may call", asked, "servers"), view)
 
 
-def _url(console: ConsoleServices) -> str:
-    return console.facts.mcp_url.removesuffix("/mcp") + GATEWAY_PATH
+def _url(console: Services) -> str:
+    return console.mcp_url.removesuffix("/mcp") + GATEWAY_PATH
 
 
 def _caller_path(name: str) -> str:
     return f"{_PATH}/callers/{quote(name, safe='')}"
 
 
-def _caller_line(one: GatewayCaller, names: Mapping[str, str]) -> CallerLine:
-    return CallerLine(
-        names.get(one.name, one.name),
-        _caller_path(one.name),
-        ", ".join(one.described),
-        day(one.since),
-        has_token=one.token is not None,
+def _caller_line(caller: GatewayCaller, names: Mapping[str, str]) -> View:
+    return View(
+        name=names.get(caller.name, caller.name),
+        path=_caller_path(caller.name),
+        what=", ".join(caller.described),
+        since=day(caller.since),
+        has_token=caller.token is not None,
     )
 
 
-async def _cards(console: ConsoleServices) -> tuple[ServerCard, ...]:
+async def _cards(console: Services) -> tuple[View, ...]:
     return (
         () if console.gateway is None else tuple(_card(server) for server in await console.gateway.servers())
     )
 
 
-def _card(server: RemoteServer) -> ServerCard:
+def _card(server: RemoteServer) -> View:
     imported = server.imported
     path = f"{_PATH}/{quote(server.name, safe='')}"
     if imported is None:
-        return ServerCard(
-            server.name, path, server.url, is_connected=False, problem=server.problem, product="",
+        return View(
+            name=server.name, path=path, url=server.url, is_connected=False, problem=server.problem, product="",
             tools=(), pending=(), vanished=(), skipped=(),
         )  # fmt: skip
     report = imported.report()
     info = cast("Mapping[str, str]", report["serverInfo"] or {})
-    return ServerCard(
-        server.name,
-        path,
-        server.url,
+    return View(
+        name=server.name,
+        path=path,
+        url=server.url,
         is_connected=True,
         problem="",
         product=" ".join(filter(None, (info.get("name"), info.get("version")))),
         tools=_tools(imported, report["tools"]),
-        pending=tuple(_pending(one, imported) for one in report["blocked"]),
+        pending=tuple(_pending(row, imported) for row in report["blocked"]),
         vanished=tuple(report["vanished"]),
-        skipped=tuple((one["tool"], one["reason"]) for one in report["skipped"]),
+        skipped=tuple((row["tool"], row["reason"]) for row in report["skipped"]),
     )
 
 
-def _tools(imported: ImportedOperations, rows: Sequence[Mapping[str, Any]]) -> tuple[ToolLine, ...]:
-    described = {one.id: one.description for one in imported}
+def _tools(imported: ImportedOperations, rows: Sequence[Mapping[str, Any]]) -> tuple[View, ...]:
+    described = {operation.id: operation.description for operation in imported}
     return tuple(
-        ToolLine(row["tool"], row["operation"], _short(described[row["operation"]]), _mark(row["digest"]))
+        View(
+            name=row["tool"],
+            operation=row["operation"],
+            description=_short(described[row["operation"]]),
+            pin=_mark(row["digest"]),
+        )
         for row in rows
         if not row["blocked"]
     )
 
 
-def _pending(change: Mapping[str, Any], imported: ImportedOperations) -> PendingTool:
+def _pending(change: Mapping[str, Any], imported: ImportedOperations) -> View:
     meaning, colour = _GRADES.get(change["grade"], ("changed", "warn"))
     if change.get("earlier"):
         meaning = f"was called {change['earlier']}"
     changes: list[Mapping[str, Any]] = list(change.get("changes", ()))
-    return PendingTool(
-        change["tool"],
-        change["grade"],
-        meaning,
-        colour,
-        tuple((one["grade"], one["pointer"] or "/", one["message"]) for one in changes[:_CHANGES_SHOWN]),
-        max(len(changes) - _CHANGES_SHOWN, 0),
-        imported.listed_digest(change["tool"]) or "",
-        _short(imported.listed_description(change["tool"])),
+    return View(
+        name=change["tool"],
+        grade=change["grade"],
+        meaning=meaning,
+        colour=colour,
+        changes=tuple(
+            (difference["grade"], difference["pointer"] or "/", difference["message"])
+            for difference in changes[:_CHANGES_SHOWN]
+        ),
+        more_changes=max(len(changes) - _CHANGES_SHOWN, 0),
+        digest=imported.listed_digest(change["tool"]) or "",
+        description=_short(imported.listed_description(change["tool"])),
     )
 
 

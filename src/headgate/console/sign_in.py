@@ -24,10 +24,11 @@ from headgate.console.pages import (
     session_cookies,
 )
 from headgate.console.passkeys import elsewhere, options_of, signed
-from headgate.console.services import ConsoleServices
 from headgate.errors import AuthenticationFailed, HeadgateError, InvalidRequest, RateLimited
 from headgate.web.addresses import WebRequest
+from headgate.web.context import RequestContext
 from headgate.web.replies import HttpReply
+from headgate.wiring import Services
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +48,12 @@ class SignInView:
     is_private_line: bool = True
 
 
-async def show(console: ConsoleServices, request: WebRequest) -> HttpReply:
+async def show(console: Services, request: WebRequest) -> HttpReply:
     """Ask for the password."""
     return await _sign_in_page(console, request, _back(request))
 
 
-async def sign_in(console: ConsoleServices, request: WebRequest) -> HttpReply:
+async def sign_in(console: Services, request: WebRequest) -> HttpReply:
     """Check the password and begin a session."""
     try:
         check_site(fetch_site(request))
@@ -63,13 +64,13 @@ async def sign_in(console: ConsoleServices, request: WebRequest) -> HttpReply:
     if not is_private_line(request.context):
         return await _sign_in_page(console, request, back, status=403)
     try:
-        made = await console.sessions.sign_in(form.get("password"), cookies_of(request))
+        signed_in = await console.sessions.sign_in(form.get("password"), cookies_of(request))
     except (AuthenticationFailed, RateLimited) as error:
         return await _not_signed_in(console, request, back, error)
-    return see_other(back, *session_cookies(request, made))
+    return see_other(back, *session_cookies(request, signed_in))
 
 
-async def sign_in_with_passkey(console: ConsoleServices, request: WebRequest) -> HttpReply:
+async def sign_in_with_passkey(console: Services, request: WebRequest) -> HttpReply:
     """Check what a passkey signed, and begin a session."""
     try:
         check_site(fetch_site(request))
@@ -81,27 +82,27 @@ async def sign_in_with_passkey(console: ConsoleServices, request: WebRequest) ->
         return await _sign_in_page(console, request, back, status=403)
     try:
         party, answer = signed(console, request, form)
-        made = await console.sessions.sign_in_with_passkey(party, answer, cookies_of(request))
+        signed_in = await console.sessions.sign_in_with_passkey(party, answer, cookies_of(request))
     except (AuthenticationFailed, RateLimited) as error:
         return await _not_signed_in(console, request, back, error)
-    return see_other(back, *session_cookies(request, made))
+    return see_other(back, *session_cookies(request, signed_in))
 
 
-async def sign_out(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def sign_out(console: Services, asked: OwnerRequest) -> HttpReply:
     """End the session."""
     await asked.form()
     await console.sessions.sign_out(asked.session)
     return see_other(SIGN_IN, ended_cookie(asked.request))
 
 
-async def welcome(console: ConsoleServices, request: WebRequest) -> HttpReply:
+async def welcome(console: Services, request: WebRequest) -> HttpReply:
     """Ask for a first password, if the link is open. Opening the page does not use the link up."""
     if not await console.sessions.is_open(request.places["link"]):
         return page("link_ended.html", Frame("Link ended", request=request), SignInView(), status=410)
     return _welcome_page(request)
 
 
-async def set_password(console: ConsoleServices, request: WebRequest) -> HttpReply:
+async def set_password(console: Services, request: WebRequest) -> HttpReply:
     """Set the first password by the link, and sign in."""
     try:
         check_site(fetch_site(request))
@@ -111,34 +112,34 @@ async def set_password(console: ConsoleServices, request: WebRequest) -> HttpRep
         if form.get("password") != form.get("again"):
             return _welcome_page(request, "The two passwords differ. Type the same one twice.", 400)
         link, cookies = request.places["link"], cookies_of(request)
-        made = await console.sessions.set_first_password(link, form.get("password"), cookies)
+        signed_in = await console.sessions.set_first_password(link, form.get("password"), cookies)
     except AuthenticationFailed:
         return page("link_ended.html", Frame("Link ended", request=request), SignInView(), status=410)
     except InvalidRequest as error:
         return _welcome_page(request, f"{error.message} {error.hint}", error.status)
     except HeadgateError as error:
         return error_page(error, None)
-    return see_other(HOME, *session_cookies(request, made))
+    return see_other(HOME, *session_cookies(request, signed_in))
 
 
-async def ask_again(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def ask_again(console: Services, asked: OwnerRequest) -> HttpReply:
     """Ask for the password or a passkey again, before something that matters."""
     return await _confirm_page(console, asked, own_path(asked.query.get("next")))
 
 
-async def confirm(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def confirm(console: Services, asked: OwnerRequest) -> HttpReply:
     """Check the password that was asked for again."""
     form = await asked.form()
     back = own_path(form.get("next"))
     try:
         await console.sessions.prove(asked.session, form.get("password"), cookies_of(asked.request))
     except (AuthenticationFailed, RateLimited) as error:
-        console.note_refusal(asked.request.context, error)
+        _log_refusal(console, asked.request.context, error)
         return await _confirm_page(console, asked, back, error)
     return see_other(back)
 
 
-async def confirm_with_passkey(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def confirm_with_passkey(console: Services, asked: OwnerRequest) -> HttpReply:
     """Check the passkey that was asked for again."""
     form = await asked.form()
     back, cookies = own_path(form.get("next")), cookies_of(asked.request)
@@ -146,7 +147,7 @@ async def confirm_with_passkey(console: ConsoleServices, asked: OwnerRequest) ->
         party, answer = signed(console, asked.request, form)
         await console.sessions.prove_with_passkey(asked.session, party, answer, cookies)
     except (AuthenticationFailed, RateLimited) as error:
-        console.note_refusal(asked.request.context, error)
+        _log_refusal(console, asked.request.context, error)
         return await _confirm_page(console, asked, back, error)
     return see_other(back)
 
@@ -156,7 +157,7 @@ def _back(request: WebRequest) -> str:
 
 
 async def _confirm_page(
-    console: ConsoleServices, asked: OwnerRequest, back: str, error: HeadgateError | None = None
+    console: Services, asked: OwnerRequest, back: str, error: HeadgateError | None = None
 ) -> HttpReply:
     view = SignInView(
         back,
@@ -168,15 +169,15 @@ async def _confirm_page(
 
 
 async def _not_signed_in(
-    console: ConsoleServices, request: WebRequest, back: str, error: HeadgateError
+    console: Services, request: WebRequest, back: str, error: HeadgateError
 ) -> HttpReply:
-    console.note_refusal(request.context, error)
+    _log_refusal(console, request.context, error)
     problem = f"{error.message} {error.hint}"
     return await _sign_in_page(console, request, back, problem=problem, status=error.status)
 
 
 async def _sign_in_page(
-    console: ConsoleServices, request: WebRequest, back: str, *, problem: str = "", status: int = 200
+    console: Services, request: WebRequest, back: str, *, problem: str = "", status: int = 200
 ) -> HttpReply:
     view = SignInView(
         back,
@@ -189,7 +190,7 @@ async def _sign_in_page(
     return page("sign_in.html", Frame("Sign in", request=request), view, status=status)
 
 
-async def _passkey_elsewhere(console: ConsoleServices, request: WebRequest, back: str) -> str:
+async def _passkey_elsewhere(console: Services, request: WebRequest, back: str) -> str:
     # The request of a client is answered by the address that the client called, and no other.
     passkeys = console.sessions.passkeys
     if not back.startswith(HOME) or not await passkeys.usable(passkeys.local()):
@@ -200,3 +201,9 @@ async def _passkey_elsewhere(console: ConsoleServices, request: WebRequest, back
 def _welcome_page(request: WebRequest, problem: str = "", status: int = 200) -> HttpReply:
     view = SignInView(problem=problem, is_private_line=is_private_line(request.context))
     return page("welcome.html", Frame("Welcome"), view, status=status)
+
+
+def _log_refusal(console: Services, context: RequestContext, error: HeadgateError) -> None:
+    """Log that a password or a passkey was not accepted. What is not looked at any more, is not logged."""
+    if not isinstance(error, RateLimited):
+        console.log_owner(context.route, error.code, context.request_id)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, cast
 
@@ -13,13 +12,13 @@ from starlette.requests import Request
 from starlette.types import Message, Receive
 
 from headgate.auth.sessions import check_form, check_site
-from headgate.console.pages import Frame, OwnerRequest, fetch_site, page, part, see_other
-from headgate.console.services import ConsoleServices
+from headgate.console.pages import Frame, OwnerRequest, View, fetch_site, page, part, see_other
 from headgate.errors import HeadgateError, InvalidRequest, ResourceLimit
 from headgate.model.ids import is_plain
 from headgate.sources.identity import MADE_KEY
 from headgate.sources.uploads import Uploads
 from headgate.web.replies import HttpReply
+from headgate.wiring import Services
 
 _PATH = "/console/add"
 _MOST_BYTES = 1024 * 1024 * 1024
@@ -32,65 +31,22 @@ _ENDED = {
     "failed": "The import failed.",
     "interrupted": "The import was interrupted. Add the file again: what is in already stays as it is.",
 }
+#: What a page of adding data shows before there is a file.
+_FIRST_STEP = {
+    "upload_id": "", "file_name": "", "found": (), "unknown": (), "is_done": False, "problem": "", "running": None
+}  # fmt: skip
 _COLUMNS_SHOWN = 6
 _ROWS_SHOWN = 3
 _CELL_CHARS = 60
 _TOP_CHARS = 100
 
 
-@dataclass(frozen=True, slots=True)
-class StreamSample:
-    """What a file brings to one stream: how many records, or its first rows."""
-
-    name: str
-    records: int | None
-    columns: tuple[str, ...] = ()
-    rows: tuple[tuple[str, ...], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class FoundImport:
-    """One source that was recognised, or that came in."""
-
-    title: str
-    source: str
-    streams: tuple[StreamSample, ...]
-    rejects: tuple[str, ...]
-    #: Also of those that are not listed.
-    reject_count: int
-    failure: str = ""
-    connection_id: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ImportBar:
-    """How far an import is."""
-
-    done_bytes: int
-    total_bytes: int
-    records: int
-
-
-@dataclass(frozen=True, slots=True)
-class AddView:
-    """A step of adding data."""
-
-    upload_id: str = ""
-    file_name: str = ""
-    found: tuple[FoundImport, ...] = ()
-    unknown: tuple[str, ...] = ()
-    is_done: bool = False
-    problem: str = ""
-    #: None unless an import runs.
-    running: ImportBar | None = None
-
-
-async def show(_console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def show(_console: Services, asked: OwnerRequest) -> HttpReply:
     """Ask for a file."""
-    return _page(asked, AddView())
+    return _page(asked)
 
 
-async def upload(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def upload(console: Services, asked: OwnerRequest) -> HttpReply:
     """Take files in, and go on to their preview."""
     check_site(fetch_site(asked.request))
     request = asked.request
@@ -103,19 +59,21 @@ async def upload(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     try:
         check_form(asked.session, str(form.get("form_key", "")), fetch_site(request))
         files = [
-            one for one in form.getlist("file") if isinstance(one, UploadFile) and _is_content(one.filename)
+            file
+            for file in form.getlist("file")
+            if isinstance(file, UploadFile) and _is_content(file.filename)
         ]
         if not files:
-            return _page(asked, AddView(problem="Choose a file or a folder first."), status=400)
+            return _page(asked, problem="Choose a file or a folder first.", status=400)
         upload_id = await _store(console.uploads, files)
     except HeadgateError as error:
-        return _page(asked, AddView(problem=f"{error.message} {error.hint}"), status=error.status)
+        return _page(asked, problem=f"{error.message} {error.hint}", status=error.status)
     finally:
         await form.close()
     return see_other(f"{_PATH}/{upload_id}")
 
 
-async def preview(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def preview(console: Services, asked: OwnerRequest) -> HttpReply:
     """Show what a file would bring."""
     upload_id = asked.places["upload_id"]
     name = console.uploads.waiting_name(upload_id)
@@ -123,12 +81,14 @@ async def preview(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
         body = await console.uploads.preview(upload_id)
     except HeadgateError as error:
         console.uploads.remove(upload_id)
-        return _page(asked, AddView(problem=f"{error.message} {error.hint}"), status=error.status)
-    found = tuple(_previewed(one) for one in body["imports"])
-    return _page(asked, AddView(upload_id, name, found, tuple(body["unknown_files"])))
+        return _page(asked, problem=f"{error.message} {error.hint}", status=error.status)
+    imports = tuple(_previewed(recognised) for recognised in body["imports"])
+    return _page(
+        asked, upload_id=upload_id, file_name=name, found=imports, unknown=tuple(body["unknown_files"])
+    )
 
 
-async def bring_in(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def bring_in(console: Services, asked: OwnerRequest) -> HttpReply:
     """Import a file that was previewed."""
     form = await asked.form()
     upload_id = asked.places["upload_id"]
@@ -140,26 +100,26 @@ async def bring_in(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     return see_other(f"{_PATH}/{upload_id}/progress")
 
 
-async def progress(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def progress(console: Services, asked: OwnerRequest) -> HttpReply:
     """Show how far an import is, and at its end what came in."""
     upload_id = asked.places["upload_id"]
     body = console.uploads.progress(upload_id)
     ended = _ENDED.get(body["status"])
     error = cast("Mapping[str, str]", body["error"] or {})
-    view = AddView(
-        upload_id,
-        body["file_name"],
-        tuple(_imported(one) for one in body["imports"]),
-        tuple(body["unknown_files"]),
+    view = View(
+        upload_id=upload_id,
+        file_name=body["file_name"],
+        found=tuple(_imported(imported) for imported in body["imports"]),
+        unknown=tuple(body["unknown_files"]),
         is_done=body["status"] == "done",
         problem=error.get("message", "") or ended or "",
         running=None
         if ended is not None
-        else ImportBar(body["done_bytes"], body["total_bytes"], body["rows"]),
+        else View(done_bytes=body["done_bytes"], total_bytes=body["total_bytes"], records=body["rows"]),
     )
     if asked.is_partial:
         return part("progress.html", asked, view)
-    return _page(asked, view)
+    return page("add.html", Frame("Add data", asked, "add"), view)
 
 
 def _is_content(name: str | None) -> bool:
@@ -184,8 +144,8 @@ def _top(path: str) -> str:
     return first[:_TOP_CHARS] if first and is_plain(first) else "files"
 
 
-def _page(asked: OwnerRequest, view: AddView, *, status: int = 200) -> HttpReply:
-    return page("add.html", Frame("Add data", asked, "add"), view, status=status)
+def _page(asked: OwnerRequest, *, status: int = 200, **values: object) -> HttpReply:
+    return page("add.html", Frame("Add data", asked, "add"), View(**_FIRST_STEP | values), status=status)
 
 
 async def _pieces(file: UploadFile) -> AsyncIterator[bytes]:
@@ -209,35 +169,46 @@ def _limited(receive: Receive) -> Receive:
     return count
 
 
-def _previewed(one: Mapping[str, Any]) -> FoundImport:
-    streams = tuple(_sampled(stream) for stream in one["streams"])
-    return FoundImport(one["display_name"], one["source"], streams, _rejects(one), len(one["rejects"]))
-
-
-def _sampled(stream: Mapping[str, Any]) -> StreamSample:
-    # A key that was made from the values of a row says nothing to a person.
-    ordered = sorted((column["name"] for column in stream["columns"]), key=lambda name: name == MADE_KEY)
-    shown = tuple(ordered[:_COLUMNS_SHOWN])
-    rows = (tuple(_cell(row.get(name)) for name in shown) for row in stream["rows"][:_ROWS_SHOWN])
-    return StreamSample(stream["label"] or stream["stream"], None, shown, tuple(rows))
-
-
-def _imported(one: Mapping[str, Any]) -> FoundImport:
-    streams = tuple(StreamSample(name, count["accepted"]) for name, count in one["streams"].items())
-    return FoundImport(
-        one["display_name"],
-        # The key of a table has the columns' digest behind the name of its source.
-        one["connector_key"].partition("-")[0],
-        streams,
-        _rejects(one),
-        one["reject_count"],
-        one["failure"],
-        one["connection_id"],
+def _previewed(recognised: Mapping[str, Any]) -> View:
+    streams = tuple(_sampled(stream) for stream in recognised["streams"])
+    return View(
+        title=recognised["display_name"],
+        source=recognised["source"],
+        streams=streams,
+        rejects=_rejects(recognised),
+        reject_count=len(recognised["rejects"]),
+        failure="",
+        connection_id="",
     )
 
 
-def _rejects(one: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(f"{reject['place']}: {reject['reason']}" for reject in one["rejects"][:_REJECTS_SHOWN])
+def _sampled(stream: Mapping[str, Any]) -> View:
+    # A key that was made from the values of a row says nothing to a person.
+    ordered = sorted((column["name"] for column in stream["columns"]), key=lambda name: name == MADE_KEY)
+    columns = tuple(ordered[:_COLUMNS_SHOWN])
+    rows = (tuple(_cell(row.get(name)) for name in columns) for row in stream["rows"][:_ROWS_SHOWN])
+    return View(name=stream["label"] or stream["stream"], records=None, columns=columns, rows=tuple(rows))
+
+
+def _imported(imported: Mapping[str, Any]) -> View:
+    streams = tuple(
+        View(name=name, records=count["accepted"], columns=(), rows=())
+        for name, count in imported["streams"].items()
+    )
+    return View(
+        title=imported["display_name"],
+        # The key of a table has the columns' digest behind the name of its source.
+        source=imported["connector_key"].partition("-")[0],
+        streams=streams,
+        rejects=_rejects(imported),
+        reject_count=imported["reject_count"],
+        failure=imported["failure"],
+        connection_id=imported["connection_id"],
+    )
+
+
+def _rejects(report: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(f"{reject['place']}: {reject['reason']}" for reject in report["rejects"][:_REJECTS_SHOWN])
 
 
 def _cell(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Queries: what a reader asks, parsed and typed but not yet allowed.
+"""Queries: what a reader asks, parsed and typed but not yet allowed. Links have parameters in the order of their members.
 
 Every edge (REST, MCP) turns its own syntax into these values; headgate.policy turns them into plans.
 """
@@ -94,18 +94,18 @@ class ListQuery(msgspec.Struct, frozen=True):
     """A page of a stream."""
 
     stream: StreamName
-    connection_id: ConnectionId | None = None
     limit: int = DEFAULT_PAGE
     order: Order | None = None
     sort: str | None = None
     count: Count = Count.NONE
     fields: tuple[FieldName, ...] | None = None
     view: str | None = None
+    with_extent: bool = False
+    connection_id: ConnectionId | None = None
+    connector_key: ConnectorKey | None = None
     filters: tuple[Filter, ...] = ()
     expand: tuple[ExpandRequest, ...] = ()
     cursor: str | None = None
-    with_extent: bool = False
-    connector_key: ConnectorKey | None = None
 
 
 class ChangesQuery(msgspec.Struct, frozen=True):
@@ -113,9 +113,9 @@ class ChangesQuery(msgspec.Struct, frozen=True):
 
     stream: StreamName
     since: str
-    connection_id: ConnectionId | None = None
     limit: int = DEFAULT_PAGE
     fields: tuple[FieldName, ...] | None = None
+    connection_id: ConnectionId | None = None
     cursor: str | None = None
 
 
@@ -158,10 +158,10 @@ class AggregateQuery(msgspec.Struct, frozen=True):
     group_by_time: FieldName | None = None
     granularity: Granularity | None = None
     time_zone: str | None = None
-    limit: int = DEFAULT_GROUPS
-    filters: tuple[Filter, ...] = ()
     connection_id: ConnectionId | None = None
     connector_key: ConnectorKey | None = None
+    limit: int = DEFAULT_GROUPS
+    filters: tuple[Filter, ...] = ()
 
 
 class SearchMode(StrEnum):
@@ -185,12 +185,12 @@ class SearchQuery(msgspec.Struct, frozen=True):
     q: str
     streams: tuple[StreamName, ...] | None = None
     connection_id: ConnectionId | None = None
+    connector_key: ConnectorKey | None = None
     limit: int = DEFAULT_PAGE
+    sort: SearchSort = SearchSort.RELEVANCE
     filters: tuple[Filter, ...] = ()
     cursor: str | None = None
     mode: SearchMode = SearchMode.LEXICAL
-    connector_key: ConnectorKey | None = None
-    sort: SearchSort = SearchSort.RELEVANCE
 
 
 class SchemaQuery(msgspec.Struct, frozen=True):
@@ -198,10 +198,10 @@ class SchemaQuery(msgspec.Struct, frozen=True):
 
     stream: StreamName | None = None
     connection_id: ConnectionId | None = None
+    connector_key: ConnectorKey | None = None
     full: bool = False
     #: Everything about one stream of one connection: refused when that is not what was named.
     exhaustive: bool = False
-    connector_key: ConnectorKey | None = None
 
 
 class BlobQuery(msgspec.Struct, frozen=True):

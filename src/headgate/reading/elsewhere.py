@@ -36,7 +36,7 @@ class LocalWithoutModel(LocalResourceServer):
             with suppress(ResourceServerUnreachable):
                 return await _search_at(address, self._token, query, title_chars)
         context = replace(self._context, warnings=(*self._context.warnings, _BY_WORDS))
-        by_words = LocalResourceServer(self._services, context)
+        by_words = LocalResourceServer(self._home, context)
         return await by_words.search(replace(query, mode=SearchMode.LEXICAL), title_chars=title_chars)
 
 

@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache, lru_cache
+from typing import Any
 from urllib.parse import quote, quote_plus
+
+from msgspec import structs
 
 from headgate.model.ids import ConnectionId, RecordId, StreamName
 from headgate.model.query import (
-    DEFAULT_GROUPS,
-    DEFAULT_PAGE,
     AggregateQuery,
     ChangesQuery,
-    Count,
     ExactFilter,
     ExpandRequest,
     Filter,
     ListQuery,
+    Query,
     RecordQuery,
     SchemaQuery,
     SearchMode,
     SearchQuery,
-    SearchSort,
     WindowQuery,
 )
 
 Params = Iterable[tuple[str, object]]
+#: Members of queries that are no parameters: the path has them, or no request does.
+_IN_PATH = frozenset({"stream", "record_id", "mode", "key_digest"})
 _PLAIN = re.compile(r"[A-Za-z0-9_.~-]+")
 
 
@@ -73,74 +75,47 @@ def with_params(path: str, params: Params) -> str:
     return f"{path}?{'&'.join(given)}" if given else path
 
 
-def list_link(query: ListQuery | ChangesQuery, cursor: str | None) -> str:
+def to_params(query: Query, cursor: str | None = None, *, besides: frozenset[str] = _IN_PATH) -> Params:
+    """Write the members of a query that are set as parameters, with the cursor of another page if there is one."""
+    for name, default in _members(type(query)):
+        value = cursor if cursor is not None and name == "cursor" else getattr(query, name)
+        if name in besides or value == default:
+            continue
+        write = _WRITTEN.get(name)
+        if write is None:
+            yield name, value
+        else:
+            yield from write(value)
+
+
+@cache
+def _members(kind: type[Query]) -> tuple[tuple[str, Any], ...]:
+    return tuple((member.name, member.default) for member in structs.fields(kind))
+
+
+def list_link(query: ListQuery | ChangesQuery, cursor: str | None = None) -> str:
     """Return the address of a page."""
-    params = _changes(query) if isinstance(query, ChangesQuery) else _list(query)
-    return with_params(records_path(query.stream), [*params, ("cursor", cursor)])
+    return with_params(records_path(query.stream), to_params(query, cursor))
 
 
 def record_link(query: RecordQuery) -> str:
     """Return the address of a record, as it was asked for."""
-    path = record_path(query.stream, query.record_id)
-    if query.connection_id is None and query.fields is None and not query.expand:
-        return path
-    if query.fields is None and not query.expand:
-        return f"{path}?connection_id={_quoted_param(str(query.connection_id))}"
-    fields = None if query.fields is None else ",".join(query.fields)
-    params = [("connection_id", query.connection_id), ("fields", fields), *_expand(query.expand)]
-    return with_params(path, params)
+    return with_params(record_path(query.stream, query.record_id), to_params(query))
 
 
 def window_link(query: WindowQuery) -> str:
     """Return the address of a window."""
-    names = (
-        "field",
-        "connection_id",
-        "offset_chars",
-        "limit_chars",
-        "q",
-        "before_chars",
-        "after_chars",
-        "cursor",
-    )
-    params = [(name, getattr(query, name)) for name in names]
-    reading = "json" if query.as_json else None
-    return with_params(window_path(query.stream, query.record_id), [*params, ("as", reading)])
+    return with_params(window_path(query.stream, query.record_id), to_params(query))
 
 
 def aggregate_link(query: AggregateQuery) -> str:
     """Return the address of a number."""
-    names = (
-        "metric",
-        "field",
-        "group_by",
-        "group_by_time",
-        "granularity",
-        "time_zone",
-        "connection_id",
-        "connector_key",
-    )
-    params = [
-        *((name, getattr(query, name)) for name in names),
-        ("limit", None if query.limit == DEFAULT_GROUPS else query.limit),
-        *_filters(query.filters),
-    ]
-    return with_params(f"{stream_path(query.stream)}/aggregate", params)
+    return with_params(f"{stream_path(query.stream)}/aggregate", to_params(query))
 
 
-def search_link(query: SearchQuery, cursor: str | None) -> str:
+def search_link(query: SearchQuery, cursor: str | None = None) -> str:
     """Return the address of a page of hits."""
-    params = [
-        ("q", query.q),
-        *(("streams[]", name) for name in query.streams or ()),
-        ("connection_id", query.connection_id),
-        ("connector_key", query.connector_key),
-        ("limit", None if query.limit == DEFAULT_PAGE else query.limit),
-        ("sort", None if query.sort is SearchSort.RELEVANCE else query.sort),
-        *_filters(query.filters),
-        ("cursor", cursor),
-    ]
-    return with_params(search_path(query.mode), params)
+    return with_params(search_path(query.mode), to_params(query, cursor))
 
 
 def search_path(mode: SearchMode) -> str:
@@ -150,14 +125,8 @@ def search_path(mode: SearchMode) -> str:
 
 def schema_link(query: SchemaQuery) -> str:
     """Return the address of a schema document."""
-    params = [
-        ("view", None if query.full else "compact"),
-        ("stream", query.stream),
-        ("connection_id", query.connection_id),
-        ("connector_key", query.connector_key),
-        ("detail", "full" if query.exhaustive else None),
-    ]
-    return with_params("/v1/schema", params)
+    view = None if query.full else "compact"
+    return with_params("/v1/schema", [("view", view), *to_params(query, besides=frozenset({"full"}))])
 
 
 def connection_link(path: str, connection_id: ConnectionId | None) -> str:
@@ -165,36 +134,26 @@ def connection_link(path: str, connection_id: ConnectionId | None) -> str:
     return with_params(path, [("connection_id", connection_id)])
 
 
-def _list(query: ListQuery) -> Iterator[tuple[str, object]]:
-    yield "limit", None if query.limit == DEFAULT_PAGE else query.limit
-    yield "order", query.order
-    yield "sort", query.sort
-    yield "count", None if query.count is Count.NONE else query.count
-    yield "fields", None if query.fields is None else ",".join(query.fields)
-    yield "view", query.view
-    yield "window", "exact" if query.with_extent else None
-    yield "connection_id", query.connection_id
-    yield "connector_key", query.connector_key
-    yield from _filters(query.filters)
-    yield from _expand(query.expand)
-
-
-def _changes(query: ChangesQuery) -> Iterator[tuple[str, object]]:
-    yield "limit", None if query.limit == DEFAULT_PAGE else query.limit
-    yield "fields", None if query.fields is None else ",".join(query.fields)
-    yield "connection_id", query.connection_id
-    yield "changes_since", query.since
-
-
-def _filters(filters: Iterable[Filter]) -> Iterator[tuple[str, object]]:
+def _filters(filters: Iterable[Filter]) -> Params:
     for one in filters:
-        if isinstance(one, ExactFilter):
-            yield f"filter[{one.field}]", one.value
-        else:
-            yield f"filter[{one.field}][{one.operator}]", one.value
+        operator = "" if isinstance(one, ExactFilter) else f"[{one.operator}]"
+        yield f"filter[{one.field}]{operator}", one.value
 
 
-def _expand(requests: Iterable[ExpandRequest]) -> Iterator[tuple[str, object]]:
+def _expand(requests: Iterable[ExpandRequest]) -> Params:
     for request in requests:
         yield "expand", request.name
         yield f"expand_limit[{request.name}]", request.limit
+
+
+#: The members of queries that are no parameters of the same name and value.
+_WRITTEN: Mapping[str, Callable[[Any], Params]] = {
+    "fields": lambda names: [("fields", ",".join(names))],
+    "streams": lambda names: [("streams[]", name) for name in names],
+    "filters": _filters,
+    "expand": _expand,
+    "since": lambda bookmark: [("changes_since", bookmark)],
+    "with_extent": lambda _: [("window", "exact")],
+    "as_json": lambda _: [("as", "json")],
+    "exhaustive": lambda _: [("detail", "full")],
+}

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from headgate.audit.disclose import disclosed
+from headgate.audit.journal import disclosed
 from headgate.model.disclosure import ANSWERED, Disclosed, Disclosure
 from headgate.model.grant import Access, AccessMode, Grant, StreamGrant, TokenKind
 from headgate.model.ids import ClientId, ConnectionId, FieldName, GrantId, RequestId, StreamName, SubjectId
@@ -16,7 +16,7 @@ from headgate.model.plan import PagePlan
 from headgate.model.query import Count
 from headgate.policy.allowance import StreamScope, allow
 from headgate.policy.resolve import Terms
-from headgate.reading.services import ReadServices
+from headgate.reading.home import ReadableHome
 
 SAMPLES = 3
 _PREVIEW_CHARS = 160
@@ -45,7 +45,7 @@ class GrantPreview:
 
 
 async def preview(
-    services: ReadServices, terms: Sequence[Terms], request_id: RequestId, via: str
+    services: ReadableHome, terms: Sequence[Terms], request_id: RequestId, via: str
 ) -> tuple[GrantPreview, ...]:
     """Read what a grant of these terms would show; the log notes it as the owner's look."""
     found: list[GrantPreview] = []
@@ -76,7 +76,7 @@ async def preview(
 
 
 async def _stream(
-    services: ReadServices, scope: StreamScope, granted: StreamGrant, terms: Terms
+    services: ReadableHome, scope: StreamScope, granted: StreamGrant, terms: Terms
 ) -> tuple[GrantPreview, tuple[Disclosed, ...]]:
     fields = tuple(scope.declaration.fields)
     plan = PagePlan(
@@ -139,7 +139,7 @@ class StreamSpans:
 
     __slots__ = ("_known", "_services")
 
-    def __init__(self, services: ReadServices) -> None:
+    def __init__(self, services: ReadableHome) -> None:
         self._services = services
         self._known: dict[StreamPlace, tuple[object, Span | None]] = {}
 
@@ -158,7 +158,7 @@ class StreamSpans:
         return {place: span for place, (_, span) in self._known.items()}
 
 
-async def _read(services: ReadServices, access: Access, places: set[StreamPlace]) -> dict[StreamPlace, Span]:
+async def _read(services: ReadableHome, access: Access, places: set[StreamPlace]) -> dict[StreamPlace, Span]:
     """Read the first and the last time of streams that have times; no record leaves the store."""
     found: dict[StreamPlace, Span] = {}
     for scope in (await services.decisions(access)).allowance.scopes:
@@ -169,7 +169,7 @@ async def _read(services: ReadServices, access: Access, places: set[StreamPlace]
     return found
 
 
-async def _span(services: ReadServices, scope: StreamScope) -> Span | None:
+async def _span(services: ReadableHome, scope: StreamScope) -> Span | None:
     plan = PagePlan(scope.reach(scope.declaration.primary_key), 1, with_extent=True)
     extent = (await services.store.page(plan)).extent
     if extent is None or extent.earliest is None or extent.latest is None:

@@ -6,7 +6,6 @@ again, and nothing but the one token is ever sent.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,14 +20,12 @@ from headgate.errors import (
     AnswerNotUnderstood,
     HeadgateError,
     InvalidCursor,
-    QueryNotFound,
     RemoteRefused,
     ResourceLimit,
     ResourceServerUnreachable,
     Unsupported,
 )
 from headgate.model.ids import ConnectionId, RecordId, RequestId, StreamName
-from headgate.model.plan import MatchWindow, OffsetWindow
 from headgate.model.query import (
     AggregateQuery,
     BlobQuery,
@@ -40,34 +37,12 @@ from headgate.model.query import (
     SearchQuery,
     WindowQuery,
 )
-from headgate.model.rows import FieldWindow
 from headgate.model.wire import RecordBody
 from headgate.policy.decide import window_of
 from headgate.reading import links
-from headgate.reading.bodies import window_body
 from headgate.reading.port import PREVIEW_CHARS, WINDOW_TYPES, BlobAnswer, Body, ReadAnswer, ShowRecord
-from headgate.store.snippets import find_folded
+from headgate.reading.window import part_of_json, window_body
 from headgate.text.ladder import Windows
-
-
-def part_of_json(
-    value: dict[str, Any] | list[Any], window: OffsetWindow | MatchWindow, connection_id: ConnectionId
-) -> FieldWindow:
-    """Cut a window of a value's JSON text."""
-    text = msgspec.json.encode(value).decode()
-    match = None, None
-    if isinstance(window, OffsetWindow):
-        start = min(window.offset_chars, len(text))
-    else:
-        found = find_folded([text], window.q)
-        if found is None:
-            raise QueryNotFound
-        match = found
-        start = max(0, found[0] - window.before_chars)
-    part = text[start : start + window.limit_chars]
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    return FieldWindow(connection_id, part, start, len(text), digest, *match, is_json=True)
-
 
 MAX_ANSWER_BYTES = 32 * 1024 * 1024
 _TIMEOUT_SECONDS = 60.0
@@ -167,7 +142,7 @@ class RemoteResourceServer:
         self, query: ListQuery | ChangesQuery, *, preview_chars: int | None = None
     ) -> ReadAnswer:
         """Ask for a page; a server that does not know the preference sends whole texts, which the caller shortens."""
-        return await self._read(links.list_link(query, query.cursor), _List, preview_chars=preview_chars)
+        return await self._read(links.list_link(query), _List, preview_chars=preview_chars)
 
     async def record(
         self, query: RecordQuery, *, preview_chars: int | None = None, show: ShowRecord | None = None
@@ -264,7 +239,7 @@ class RemoteResourceServer:
 
     async def search(self, query: SearchQuery, *, title_chars: int | None = None) -> ReadAnswer:
         """Ask for hits; a server that does not know the preference sends no titles."""
-        path = links.search_link(query, query.cursor)
+        path = links.search_link(query)
         try:
             return await self._read(path, _List, preview_chars=title_chars)
         except RemoteRefused as error:

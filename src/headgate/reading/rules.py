@@ -12,7 +12,7 @@ from headgate.model.ids import FieldName, StreamName, field_name, stream_name
 from headgate.policy.hiding import make_rule
 
 if TYPE_CHECKING:
-    from headgate.store.relational.store import Store
+    from headgate.store.engines.store import Store
 
 
 @dataclass(frozen=True, slots=True)

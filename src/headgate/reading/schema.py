@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -20,15 +20,82 @@ from headgate.model.grant import Access, TokenKind
 from headgate.model.ids import ConnectionId, ConnectorKey, FieldName, StreamName
 from headgate.model.instants import iso
 from headgate.model.plan import Reach
+from headgate.model.query import SchemaQuery
 from headgate.model.record import Connection
 from headgate.model.wire import FieldFlags, FlagBody
 from headgate.policy.allowance import StreamScope
 from headgate.policy.capability import AGGREGATIONS, FieldCapability, Flag, RelationCapability, Use
+from headgate.policy.choose import choose
+from headgate.policy.decide import decide_schema, decide_streams, whole
+from headgate.reading import links
+from headgate.reading.home import CurrentRead, Served
+from headgate.reading.port import Body
 
 if TYPE_CHECKING:
-    from headgate.store.relational.store import Store
+    from headgate.store.engines.store import Store
 
-Body = dict[str, Any]
+
+async def schema(read: CurrentRead, query: SchemaQuery) -> Served:
+    """Describe what an access may read and ask."""
+    scopes = decide_schema(read.decisions.allowance, query)
+    summaries = await _summaries(read, scopes)
+    connectors = (_full_connectors if query.full else _compact_connectors)(scopes, summaries)
+    access = read.context.access
+    body: Body = {"object": "schema", "bearer": _bearer(access), "connectors": connectors}
+    if not query.full:
+        body |= {"detail": "compact", "connector_count": len(connectors), "stream_count": len(scopes)}
+    return Served(body | {"links": {"self": links.schema_link(query)}, "meta": read.meta()})
+
+
+async def streams(read: CurrentRead, connection_id: ConnectionId | None) -> Served:
+    """List the streams, one row for each connection."""
+    scopes = decide_streams(read.decisions.allowance, connection_id)
+    summaries = await _summaries(read, scopes)
+    rows = [
+        _stream_row(scope, connection, summaries.get((connection.id, scope.stream)))
+        for scope in scopes
+        for connection in scope.connections
+    ]
+    return _whole_list(read, "/v1/streams", links.connection_link("/v1/streams", connection_id), rows)
+
+
+async def connectors(read: CurrentRead) -> Served:
+    """List the connectors with their streams."""
+    scopes = read.decisions.allowance.scopes
+    rows = _compact_connectors(scopes, await _summaries(read, scopes))
+    for row in rows:
+        row["streams"] = [{"object": "stream", **stream} for stream in row["streams"]]
+    return _whole_list(read, "/v1/connectors", "/v1/connectors", rows)
+
+
+async def stream(read: CurrentRead, name: StreamName, connection_id: ConnectionId | None) -> Served:
+    """Describe one stream, and beside what may be done with each field its own JSON Schema."""
+    scope = choose(read.decisions.allowance, name, connection_id)
+    body = _stream_metadata(scope, await _summaries(read, (scope,)))
+    for field, capability in scope.capability.fields.items():
+        body["field_capabilities"][field]["schema"] = _own_schema(scope, capability)
+    own = links.connection_link(links.stream_path(name), connection_id)
+    return Served(body | {"links": {"self": own}, "meta": read.meta()})
+
+
+def _whole_list(read: CurrentRead, url: str, own: str, rows: list[Body]) -> Served:
+    return Served(
+        {
+            "object": "list",
+            "data": rows,
+            "has_more": False,
+            "url": url,
+            "links": {"self": own, "next": None},
+            "meta": read.meta(),
+        }
+    )
+
+
+async def _summaries(read: CurrentRead, scopes: Sequence[StreamScope]) -> Summaries:
+    if not scopes:
+        return {}
+    reaches = [whole(scope) for scope in scopes]
+    return await _stream_facts(read.home.store, reaches, now=read.home.clock())
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +118,7 @@ class StreamFacts:
 Summaries = Mapping[tuple[ConnectionId, StreamName], StreamFacts]
 
 
-def bearer(access: Access) -> Body:
+def _bearer(access: Access) -> Body:
     """Describe the token."""
     if access.is_owner:
         return {"token_kind": access.token_kind, "scope": "owner"}
@@ -61,15 +128,15 @@ def bearer(access: Access) -> Body:
     return body | {"grant_id": access.grants[0].id}
 
 
-def full_connectors(scopes: Sequence[StreamScope], summaries: Summaries) -> list[Body]:
+def _full_connectors(scopes: Sequence[StreamScope], summaries: Summaries) -> list[Body]:
     """Describe every stream whole, by connector."""
     return [
-        _connector(group) | {"streams": [stream_metadata(scope, summaries) for scope in group]}
+        _connector(group) | {"streams": [_stream_metadata(scope, summaries) for scope in group]}
         for group in _by_connector(scopes)
     ]
 
 
-def stream_metadata(scope: StreamScope, summaries: Summaries) -> Body:
+def _stream_metadata(scope: StreamScope, summaries: Summaries) -> Body:
     """Describe one stream, as far as the scope goes."""
     declared, capability = scope.declaration, scope.capability
     visible = capability.fields
@@ -104,34 +171,9 @@ def stream_metadata(scope: StreamScope, summaries: Summaries) -> Body:
     return body | _time_constraint(scope)
 
 
-def stream_detail(scope: StreamScope, summaries: Summaries) -> Body:
-    """Describe one stream, and beside what may be done with each field its own JSON Schema."""
-    body = stream_metadata(scope, summaries)
-    for name, one in scope.capability.fields.items():
-        body["field_capabilities"][name]["schema"] = _own_schema(scope, one)
-    return body
-
-
-def connector_rows(scopes: Sequence[StreamScope], summaries: Summaries) -> list[Body]:
-    """List the connectors with their streams."""
-    rows = compact_connectors(scopes, summaries)
-    for row in rows:
-        row["streams"] = [{"object": "stream", **stream} for stream in row["streams"]]
-    return rows
-
-
-def compact_connectors(scopes: Sequence[StreamScope], summaries: Summaries) -> list[Body]:
+def _compact_connectors(scopes: Sequence[StreamScope], summaries: Summaries) -> list[Body]:
     """Describe every stream in a few words, by connector: one flag string for each field."""
     return [_compact_connector(group, summaries) for group in _by_connector(scopes)]
-
-
-def stream_rows(scopes: Iterable[StreamScope], summaries: Summaries) -> list[Body]:
-    """List the streams, one row for each connection."""
-    return [
-        _stream_row(scope, connection, summaries.get((connection.id, scope.stream)))
-        for scope in scopes
-        for connection in scope.connections
-    ]
 
 
 # Compact
@@ -352,7 +394,7 @@ def _time_constraint(scope: StreamScope) -> Body:
     }
 
 
-async def stream_facts(store: Store, reaches: Sequence[Reach], *, now: int) -> Summaries:
+async def _stream_facts(store: Store, reaches: Sequence[Reach], *, now: int) -> Summaries:
     """Count the records of each stream of each connection, and judge how fresh those of accounts are."""
     found = await store.summaries(reaches)
     fresh = {one: await _read_freshness(store, one) for one in {each.connection_id for each in found}}

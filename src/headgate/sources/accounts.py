@@ -17,7 +17,7 @@ from headgate.sources.protocol import LiveSource
 from headgate.sources.secrets import FORMS, check_reference
 
 if TYPE_CHECKING:
-    from headgate.store.relational.store import Store
+    from headgate.store.engines.store import Store
 
 _OPTIONAL = "(optional)"
 

@@ -24,7 +24,7 @@ from headgate.sources.inputs.databases import NewDatabase
 from headgate.sources.texts import safe_cell
 
 if TYPE_CHECKING:
-    from headgate.store.relational.store import Store
+    from headgate.store.engines.store import Store
 
 _PAGE = 500
 _RowWriter = Callable[[Sequence[Mapping[str, Any]]], None]

@@ -27,7 +27,7 @@ from headgate.sources.parts import ImportPart, ReadLine, most_stored_bytes, part
 from headgate.sources.protocol import Item, Mark, Recognised, Reject, Source
 
 if TYPE_CHECKING:
-    from headgate.store.relational.store import Store
+    from headgate.store.engines.store import Store
 
 #: How many rejects a report lists; the others are counted.
 MAX_REJECTS = 1000

@@ -13,10 +13,10 @@ from headgate.model.declaration import SourceDeclaration
 from headgate.model.ids import BlobId, ConnectionId, ConnectorKey, RecordId, StreamName
 from headgate.model.record import Connection
 from headgate.model.rows import Batch, IngestReport, LineError, MarkedRecords, OnInvalid
-from headgate.store.lines import MAX_LINE_BYTES
+from headgate.store.format.lines import MAX_LINE_BYTES
 
 if TYPE_CHECKING:
-    from headgate.store.relational.store import Store
+    from headgate.store.engines.store import Store
 
 BATCH_LINES = 2000
 BATCH_BYTES = 2 * 1024 * 1024

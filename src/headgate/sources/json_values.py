@@ -14,7 +14,7 @@ from typing import IO, Any, cast
 import ijson  # pyright: ignore[reportMissingTypeStubs, reportMissingImports] - it has no types
 import msgspec
 
-from headgate.store.lines import MAX_DEPTH
+from headgate.store.format.lines import MAX_DEPTH
 
 _parser = cast("Any", ijson)
 #: A value that has more bytes is refused: it could not be stored as one record.

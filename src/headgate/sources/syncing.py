@@ -29,7 +29,7 @@ from headgate.tasks import Supervisor, stop
 from headgate.telemetry import get_logger
 
 if TYPE_CHECKING:
-    from headgate.store.relational.store import Store
+    from headgate.store.engines.store import Store
 
 LOCK = "sync.lock"
 LOOP = "accounts"

@@ -33,7 +33,7 @@ from headgate.system import lock, open_private
 from headgate.tasks import Supervisor, stop
 
 if TYPE_CHECKING:
-    from headgate.store.relational.store import Store
+    from headgate.store.engines.store import Store
 
 _DIRECTORY = "imports"
 #: The loops, as the owner's pages call them.

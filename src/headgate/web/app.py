@@ -5,15 +5,15 @@ Metrics and logs name routes by the table, the REST part of it is the OpenAPI do
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
-from headgate.auth.limits import RequestLimits
+from headgate.auth.documents import load_secret
 from headgate.mcp.gateway.hosted import MAX_BODY_BYTES as MAX_GATEWAY_BYTES, PATH as GATEWAY_PATH
 from headgate.mcp.serve.hosted import MAX_BODY_BYTES as MAX_MCP_BYTES, PATH as MCP_PATH
 from headgate.web import health, mcp, pages
@@ -24,7 +24,7 @@ from headgate.web.api.addresses import api_addresses
 from headgate.web.front import Front
 from headgate.web.guard import AllowedCallers, Guard, Sharing
 from headgate.web.refusals import MCP_METADATA_PATH, METADATA_PATH, Flavour
-from headgate.web.services import WebServices
+from headgate.wiring import Services
 
 ADDRESSES: tuple[Address, ...] = (
     Address("GET", "/", Callers.ANYONE, pages.front_page),
@@ -69,36 +69,29 @@ GATEWAY = Address(
 Lifespan = Callable[[Any], AbstractAsyncContextManager[None]]
 
 
-@dataclass(frozen=True, slots=True)
-class AppConfig:
-    """Everything the web application is built from."""
+def build_app(services: Services, lifespan: Lifespan, more_addresses: Sequence[Address] = ()) -> ASGIApp:
+    """Build the application that ``headgate serve`` runs, with more rows of the table than those of this package.
 
-    services: WebServices
-    allowed: AllowedCallers
-    limits: RequestLimits
-    #: The password with which a resource server introspects.
-    introspection_password: str
-    #: Opens the program when the server starts and closes it when it stops.
-    lifespan: Lifespan
-    #: Rows of the table beside those of this package.
-    more_addresses: tuple[Address, ...] = ()
-
-
-def build_app(config: AppConfig) -> ASGIApp:
-    """Build the application that ``headgate serve`` runs."""
-    services = config.services
-    addresses = (*ADDRESSES, *([GATEWAY] if services.gateway else []), *config.more_addresses)
+    The lifespan opens the program when the server starts and closes it when it stops.
+    """
+    settings = services.settings
+    own_names = {settings.host, *filter(None, [urlsplit(settings.public_url).hostname])}
+    allowed = AllowedCallers(
+        hosts=frozenset(own_names) | settings.allowed_hosts,
+        origins=settings.allowed_origins,
+        max_requests=settings.max_requests,
+    )
     return Front(
-        AddressTable(addresses),
-        guard=Guard(config.allowed, services.metrics),
+        AddressTable((*ADDRESSES, *([GATEWAY] if services.gateway else []), *more_addresses)),
+        guard=Guard(allowed, services.metrics),
         admission=EdgeAdmission(
             services.admission,
-            config.limits,
-            config.introspection_password,
-            strict_core=services.reads.rules.strict_core,
+            services.limits.requests,
+            load_secret(services.home),
+            strict_core=settings.strict_core,
             gateway_callers=services.gateway_callers,
         ),
         services=services,
         # Starlette answers the ASGI lifespan messages; it sees no request.
-        lifespan=Starlette(lifespan=config.lifespan),
+        lifespan=Starlette(lifespan=lifespan),
     )

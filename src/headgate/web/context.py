@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from headgate.auth.tokens import read_bearer
+from headgate.auth.keys import read_bearer
 from headgate.errors import InvalidRequest
 from headgate.model.grant import Access
 from headgate.model.ids import ClientId, RequestId, request_id

@@ -23,7 +23,7 @@ from headgate.web.context import REQUEST, RequestContext, read_headers
 from headgate.web.guard import Guard, asked_method, permission, sharing_headers
 from headgate.web.refusals import Flavour, refusal
 from headgate.web.replies import NO_STORE, HttpReply, ResponseSender
-from headgate.web.services import WebServices
+from headgate.wiring import Services
 
 _ID_BYTES = 8
 _IDS_A_FETCH = 256
@@ -39,7 +39,7 @@ class Front:
         *,
         guard: Guard,
         admission: EdgeAdmission,
-        services: WebServices,
+        services: Services,
         lifespan: ASGIApp,
     ) -> None:
         self._table = table

@@ -1,14 +1,13 @@
 """The checks that need no token: repeated headers, the host, how much is under way, and which pages may read what.
 
-Pages of other origins are let in by the rules of CORS; counts of requests are kept here, for `/metrics`.
+Pages of other origins are let in by the rules of CORS.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import re
-from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
@@ -16,6 +15,7 @@ from starlette.types import Scope
 
 from headgate import memory
 from headgate.errors import InvalidRequest, MisdirectedRequest, Overloaded, PermissionRefused
+from headgate.telemetry import Metrics
 from headgate.web.context import RequestContext
 from headgate.web.replies import NO_CONTENT, Header, HttpReply
 
@@ -72,35 +72,6 @@ def permission(method: str, sharing: Sharing) -> HttpReply:
         (b"access-control-allow-headers", _HEADERS),
     )
     return HttpReply(status=NO_CONTENT, headers=(*allowed, _MAX_AGE))
-
-
-@dataclass(slots=True)
-class Metrics:
-    """Requests by route and status, their time by route, and how many are under way."""
-
-    requests: defaultdict[tuple[str, int], int] = field(default_factory=lambda: defaultdict(int))
-    seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
-    under_way: int = 0
-
-    def record(self, route: str, status: int, seconds: float) -> None:
-        """Count a request that has ended."""
-        self.requests[route, status] += 1
-        self.seconds[route] += seconds
-
-    def text(self) -> str:
-        """Write the numbers the way Prometheus reads them."""
-        lines = ["# TYPE headgate_requests_total counter"]
-        lines += [
-            f'headgate_requests_total{{route="{route}",status="{status}"}} {count}'
-            for (route, status), count in sorted(self.requests.items())
-        ]
-        lines.append("# TYPE headgate_request_seconds_sum counter")
-        lines += [
-            f'headgate_request_seconds_sum{{route="{route}"}} {total:.6f}'
-            for route, total in sorted(self.seconds.items())
-        ]
-        lines += ["# TYPE headgate_requests_under_way gauge", f"headgate_requests_under_way {self.under_way}"]
-        return "\n".join(lines) + "\n"
 
 
 #: Where in the state of a scope the server says how many requests had arrived before and are not answered yet.

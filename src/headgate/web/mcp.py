@@ -6,7 +6,8 @@ from typing import Any
 
 from headgate.mcp.serve.hosted import McpCall
 from headgate.operations.spec import Identity
-from headgate.reading.local import LocalResourceServer, ReadContext
+from headgate.reading.home import ReadContext
+from headgate.reading.local import LocalResourceServer
 from headgate.web.addresses import WebRequest
 from headgate.web.replies import NO_STORE, PLAIN_JSON, HttpReply, json_reply
 
@@ -28,11 +29,11 @@ async def mcp(request: WebRequest) -> None:
 async def gateway(request: WebRequest) -> None:
     """Answer a message of a client of the operations gateway."""
     services, context = request.services, request.context
-    callers, caller = services.gateway_callers, context.gateway_caller or context.client_id
+    caller = context.gateway_caller or context.client_id
     assert services.gateway is not None
     grants = None if context.access is None else context.access.grant_ids
-    held = frozenset[str]() if caller is None or callers is None else await callers.scopes(caller, grants)
-    identity = Identity(caller, held) if caller is not None and held else None
+    scopes = None if caller is None else await services.gateway_callers.scopes(caller, grants)
+    identity = Identity(caller, scopes) if caller is not None and scopes else None
     await services.gateway(identity, request.scope, request.receive, request.send)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headgate.audit import pump
-from headgate.store.relational import writer
+from headgate.store.changes import writer
 from tests import postgres
 from tests.hostile.store.cut_scene import Scene, cut_scene
 from tests.postgres_proxy import CuttingProxy, cutting_proxy

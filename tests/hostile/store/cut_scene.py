@@ -15,7 +15,7 @@ from headgate.audit.report import all_entries, read_event
 from headgate.errors import StorageUnusable
 from headgate.home import Home, home_in
 from headgate.model.ids import ConnectionId
-from headgate.store import maintenance
+from headgate.store.engines import commands
 from tests.http_clients import HttpAnswer
 from tests.in_process import LocalProgram, local_program, record
 from tests.policy.worlds import grant, stream_grant
@@ -124,7 +124,7 @@ class Scene:
         assert (verdict.problem, verdict.unchecked) == ("", "")
         logged = Counter([read_event(entry).request_id async for entry in all_entries(ledger)])
         assert {name: logged[name] for name in self.answered} == dict.fromkeys(self.answered, 1)
-        assert maintenance.commands_of(self.home).check(quiet).damages == ()
+        assert commands.commands_of(self.home).check(quiet).damages == ()
 
 
 def url_through(proxy: CuttingProxy) -> str:

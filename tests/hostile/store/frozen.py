@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from headgate.home import open_home
-from headgate.hosting import build_config
+from headgate.hosting import web_app
 from headgate.model.ids import ConnectionId
 from headgate.settings import resolve
 from headgate.telemetry import configure_logs
-from headgate.web.app import build_app
 from headgate.wiring import build_services
 from tests.hostile.store.scene import line, page, read, search
 from tests.in_process import Clock, LocalProgram
@@ -32,8 +31,7 @@ async def ask(place: Path, mine: str, owner: str, client: str) -> dict[str, Any]
     services = build_services(settings, open_home(place), clock=clock)
     found: dict[str, Any] = {}
     async with services.running():
-        config = build_config(settings, services)
-        program = LocalProgram(services, build_app(config), clock, owner, config.services.metrics)
+        program = LocalProgram(services, web_app(services), clock, owner, services.metrics)
         for name in ("healthz", "readyz"):
             answer = await program.get(f"/{name}")
             found[name] = [answer.status, answer.body["status"]]

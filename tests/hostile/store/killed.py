@@ -21,8 +21,8 @@ from pathlib import Path
 
 from headgate.home import Home
 from headgate.model.ids import ConnectionId
+from headgate.store.maintenance.sqlite_home import writing_store
 from headgate.store.sqlite import checkpoint
-from headgate.store.sqlite.maintenance.opening import writing_store
 from tests.hostile.store.scene import batch, connect, damages, line, new_home, open_store, with_store
 
 LINES = 12

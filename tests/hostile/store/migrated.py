@@ -13,9 +13,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from headgate.store.sqlite import FILE
 from headgate.store.sqlite.database import SqliteDatabase, open_writer
 from headgate.store.sqlite.migrate import Migration, all_migrations, migrate, version_of
-from headgate.store.sqlite.paths import FILE
 from tests.hostile.store.disks import Disk, Effect, watched
 
 _NEWEST = all_migrations()[-1].number

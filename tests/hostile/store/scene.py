@@ -13,12 +13,12 @@ from headgate.model.ids import ConnectionId, ConnectorKey, FieldName, RecordId, 
 from headgate.model.plan import PagePlan, Reach, RecordPlan, SearchPlan, SearchReach, Term
 from headgate.model.record import Connection, Record
 from headgate.model.rows import Batch, IngestReport, OnInvalid
-from headgate.store.relational.catalog import Catalog, current
-from headgate.store.relational.write import accounts, declare, ingest
+from headgate.store.changes import accounts, declare, ingest
+from headgate.store.engines.sqlite import SqliteStore
+from headgate.store.maintenance.sqlite_check import check_store
+from headgate.store.maintenance.sqlite_home import blob_files, reading_store
+from headgate.store.sql.catalog import Catalog, current
 from headgate.store.sqlite.database import SqliteDatabase
-from headgate.store.sqlite.engine import SqliteStore
-from headgate.store.sqlite.maintenance.fsck import check_store
-from headgate.store.sqlite.maintenance.opening import blob_files, reading_store
 from headgate.store.sqlite.migrate import all_migrations, migrate
 from tests.schema.declarations import declaration
 

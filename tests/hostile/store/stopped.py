@@ -25,11 +25,11 @@ import apsw
 from headgate.cli import main
 from headgate.errors import HeadgateError
 from headgate.home import Home, open_home
-from headgate.store.maintenance import commands_of
-from headgate.store.sqlite.engine import SqliteStore
-from headgate.store.sqlite.maintenance.backup import shelf_digests, verify
-from headgate.store.sqlite.maintenance.opening import reading_store
-from headgate.store.sqlite.paths import FILE
+from headgate.store.engines.commands import commands_of
+from headgate.store.engines.sqlite import SqliteStore
+from headgate.store.maintenance.backup import shelf_digests, verify
+from headgate.store.maintenance.sqlite_home import reading_store
+from headgate.store.sqlite import FILE
 from tests.hostile.store.scene import MESSAGES, batch, connect, damages, new_home, with_store
 from tests.hostile.store.test_erase import KEY, crowd, fill_with_canary, traces
 

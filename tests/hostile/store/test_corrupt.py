@@ -18,9 +18,9 @@ import pytest
 from headgate.errors import HeadgateError, IntegrityBroken
 from headgate.home import Home
 from headgate.model.ids import ConnectionId
-from headgate.store.maintenance import commands_of
-from headgate.store.sqlite.engine import SqliteStore
-from headgate.store.sqlite.paths import FILE
+from headgate.store.engines.commands import commands_of
+from headgate.store.engines.sqlite import SqliteStore
+from headgate.store.sqlite import FILE
 from tests.conftest import Figure
 from tests.hostile.store.scene import damages, filled, line, open_store, page, read, search, with_store
 

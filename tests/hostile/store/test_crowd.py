@@ -15,13 +15,12 @@ import pytest
 from headgate.errors import QueryTimeout
 from headgate.home import Home, open_home
 from headgate.model.ids import ConnectionId
-from headgate.store.maintenance import commands_of
-from headgate.store.sqlite import checkpoint
+from headgate.store.engines.commands import commands_of
+from headgate.store.engines.sqlite import SqliteStore
+from headgate.store.maintenance.backup import restore
+from headgate.store.maintenance.sqlite_home import reading_store
+from headgate.store.sqlite import FILE, checkpoint
 from headgate.store.sqlite.database import open_reader, translate_errors
-from headgate.store.sqlite.engine import SqliteStore
-from headgate.store.sqlite.maintenance.backup import restore
-from headgate.store.sqlite.maintenance.opening import reading_store
-from headgate.store.sqlite.paths import FILE
 from tests.hostile.store.scene import batch, damages, filled, line, page, search, with_store
 
 ROOT = Path(__file__).parents[3]

@@ -12,7 +12,7 @@ import json
 import pytest
 
 from headgate.auth.grants import OWNER
-from headgate.auth.tokens import digest_of
+from headgate.auth.keys import digest_of
 from headgate.model.grant import TokenKind
 from headgate.model.ids import ConnectionId, PackageId
 from headgate.model.ledger import IssuedGrant, IssuedToken

@@ -12,11 +12,11 @@ from headgate.errors import Conflict, HeadgateError, NotFound, StorageUnusable
 from headgate.home import Home, home_in, open_home
 from headgate.model.ids import RecordId
 from headgate.model.plan import RecordPlan
-from headgate.store import maintenance
+from headgate.store.changes import writer
+from headgate.store.engines import commands
 from headgate.store.postgres.database import PostgresDatabase, translated
 from headgate.store.postgres.dialect import SQL
 from headgate.store.postgres.migrate import open_place
-from headgate.store.relational import writer
 from tests import postgres
 from tests.conftest import Figure
 from tests.hostile.store.cut_scene import attempts, url_through
@@ -72,13 +72,13 @@ def test_a_record_is_erased_or_can_be_erased_again_wherever_the_connection_is_cu
             _erase(home, ledger, attempt.name)
         assert sorted(ledger.keys(limit=100)) == KEYS
         count += 1
-    assert maintenance.commands_of(home).check(quiet).damages == ()
+    assert commands.commands_of(home).check(quiet).damages == ()
     figure("cut", f"erase: {count} cuts")
 
 
-def _erase(home: maintenance.Home, ledger: Ledger, key: str) -> bool:
+def _erase(home: commands.Home, ledger: Ledger, key: str) -> bool:
     try:
-        maintenance.commands_of(home).erase_record(ledger.ids[0], stream=NOTES, record_id=RecordId(key))
+        commands.commands_of(home).erase_record(ledger.ids[0], stream=NOTES, record_id=RecordId(key))
     except NotFound:
         return True
     except StorageUnusable:
@@ -102,14 +102,14 @@ def test_a_copy_goes_on_after_every_cut_and_is_whole_at_its_end(
         found = [copy.record(RecordPlan(ledger.reach(), RecordId(key))) for key in KEYS]
         assert [len(one) for one in found] == [1] * len(KEYS)
         copy.close()
-        assert maintenance.commands_of(home_of("postgres", directory)).check(quiet).damages == ()
+        assert commands.commands_of(home_of("postgres", directory)).check(quiet).damages == ()
         count += 1
     figure("cut", f"copy: {count} cuts")
 
 
-def _copy(source: maintenance.Home, target: maintenance.Home) -> bool:
+def _copy(source: commands.Home, target: commands.Home) -> bool:
     try:
-        maintenance.copy_store(source, target, quiet)
+        commands.copy_store(source, target, quiet)
     except Conflict:
         # It was complete, and the answer to its last statement was lost.
         return True
@@ -128,20 +128,20 @@ def test_a_backup_is_whole_or_refused_wherever_the_connection_is_cut(
             is_done = _back_up(home, place)
         assert is_done or attempt.was_cut
         if is_done:
-            assert maintenance.verify_backup(place, quiet).record_count == len(KEYS)
+            assert commands.verify_backup(place, quiet).record_count == len(KEYS)
             shutil.rmtree(place)
         else:
             # What is left of it does not pass for a backup, and does not stand in the way of the next.
             with pytest.raises((HeadgateError, FileNotFoundError)):
-                maintenance.verify_backup(place, quiet)
+                commands.verify_backup(place, quiet)
             assert _back_up(home, place)
         count += 1
     figure("cut", f"backup: {count} cuts")
 
 
-def _back_up(home: maintenance.Home, place: Path) -> bool:
+def _back_up(home: commands.Home, place: Path) -> bool:
     try:
-        maintenance.commands_of(home).back_up(place, quiet)
+        commands.commands_of(home).back_up(place, quiet)
     except StorageUnusable:
         return False
     return True

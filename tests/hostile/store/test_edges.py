@@ -23,8 +23,8 @@ import pytest
 
 from headgate.home import Home
 from headgate.model.ids import ConnectionId
-from headgate.store.sqlite.maintenance.opening import reading_store
-from headgate.store.sqlite.paths import FILE
+from headgate.store.maintenance.sqlite_home import reading_store
+from headgate.store.sqlite import FILE
 from tests.hostile.store.scene import batch, damages, line
 from tests.in_process import LocalProgram, local_program, record
 from tests.on_socket import WAIT_SECONDS, headgate, serving

@@ -12,9 +12,9 @@ from headgate.errors import CursorExpired, NotFound
 from headgate.home import Home
 from headgate.model.ids import ConnectionId, RecordId
 from headgate.model.plan import ChangesPlan, Reach
-from headgate.store import maintenance
-from headgate.store.sqlite.engine import SqliteStore
-from headgate.store.sqlite.maintenance.opening import writing_store
+from headgate.store.engines import commands
+from headgate.store.engines.sqlite import SqliteStore
+from headgate.store.maintenance.sqlite_home import writing_store
 from headgate.store.sqlite.migrate import backup
 from tests.hostile.store.scene import (
     FIELDS,
@@ -139,7 +139,7 @@ def _scene(place: Path, history: object) -> tuple[Home, ConnectionId, Connection
 def test_an_erased_record_leaves_no_byte(tmp_path: Path, history: object):
     home, mine, other = _scene(tmp_path, history)
     assert traces(home)
-    gone = maintenance.commands_of(home).erase_record(mine, stream=MESSAGES, record_id=RecordId(KEY))
+    gone = commands.commands_of(home).erase_record(mine, stream=MESSAGES, record_id=RecordId(KEY))
     assert traces(home) == []
     assert (gone.record_count, gone.blob_count, gone.copy_count) == (1, 1, 1)
     assert damages(home) == []
@@ -156,7 +156,7 @@ def test_an_erased_record_leaves_no_byte(tmp_path: Path, history: object):
 @pytest.mark.parametrize("history", HISTORIES)
 def test_an_erased_connection_leaves_no_byte(tmp_path: Path, history: object):
     home, mine, other = _scene(tmp_path, history)
-    maintenance.commands_of(home).erase_connection(mine)
+    commands.commands_of(home).erase_connection(mine)
     assert traces(home) == []
     assert [path.name for path in home.path.rglob("*") if mine.encode() in _content(path)] == []
     assert damages(home) == []
@@ -177,7 +177,7 @@ def test_erasing_ends_bookmarks_and_a_record_may_come_back_and_be_erased_again(t
 
     since = with_store(home, bookmark)
     for _ in range(2):
-        maintenance.commands_of(home).erase_record(mine, stream=MESSAGES, record_id=RecordId(KEY))
+        commands.commands_of(home).erase_record(mine, stream=MESSAGES, record_id=RecordId(KEY))
 
         async def again(store: SqliteStore) -> None:
             with pytest.raises(CursorExpired):
@@ -193,11 +193,9 @@ def test_what_is_not_there_cannot_be_erased(tmp_path: Path):
     home, mine, _ = _scene(tmp_path, _never_touched)
     for connection_id, key in ((mine, "nobody"), (ConnectionId("cin_none"), KEY)):
         with pytest.raises(NotFound):
-            maintenance.commands_of(home).erase_record(
-                connection_id, stream=MESSAGES, record_id=RecordId(key)
-            )
+            commands.commands_of(home).erase_record(connection_id, stream=MESSAGES, record_id=RecordId(key))
     with pytest.raises(NotFound):
-        maintenance.commands_of(home).erase_connection(ConnectionId("cin_none"))
+        commands.commands_of(home).erase_connection(ConnectionId("cin_none"))
 
 
 def test_the_search_for_traces_finds_what_a_plain_deletion_leaves(tmp_path: Path):

@@ -19,8 +19,8 @@ import pytest
 from headgate.errors import StorageUnusable
 from headgate.home import Home, open_home
 from headgate.model.ids import ConnectionId
+from headgate.store.maintenance.sqlite_home import reading_store, writing_store
 from headgate.store.sqlite.database import SqliteDatabase, _open_frozen
-from headgate.store.sqlite.maintenance.opening import reading_store, writing_store
 from tests.hostile.store.scene import batch, damages, line
 from tests.in_process import local_program
 from tests.policy.worlds import grant, stream_grant

@@ -16,8 +16,8 @@ import pytest
 
 from headgate.errors import StorageFull, StorageReadOnly, StorageUnusable
 from headgate.model.ids import ConnectionId
+from headgate.store.engines.sqlite import SqliteStore
 from headgate.store.sqlite.database import open_reader, open_writer, translate_errors
-from headgate.store.sqlite.engine import SqliteStore
 from tests.hostile.store.disks import Disk, watched
 from tests.hostile.store.scene import (
     batch,

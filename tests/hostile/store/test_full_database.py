@@ -18,13 +18,13 @@ import pytest
 
 from headgate.audit.report import all_entries, read_event
 from headgate.auth.grants import OWNER
-from headgate.auth.tokens import digest_of
+from headgate.auth.keys import digest_of
 from headgate.home import home_in, open_home
 from headgate.model.grant import TokenKind
 from headgate.model.ids import ConnectionId
 from headgate.model.ledger import IssuedGrant, IssuedToken
-from headgate.store import maintenance
-from headgate.store.postgres.ledger import PostgresLedger
+from headgate.store.engines import commands
+from headgate.store.engines.postgres_ledger import PostgresLedger
 from headgate.store.postgres.migrate import open_place
 from tests import postgres
 from tests.hostile.store.small_disks import fill_disk, free_disk, small_disk
@@ -144,8 +144,8 @@ def assert_nothing_is_lost(made: Crowded) -> None:
     times = with_ledger(made.url, logged)
     assert {name: times[name] for name in made.answered} == dict.fromkeys(made.answered, 1)
     home = home_in(open_home(made.program.place / "home"), made.url, "main")
-    assert maintenance.commands_of(home).check(quiet).damages == ()
-    assert maintenance.commands_of(home).stats().record_count == made.stored
+    assert commands.commands_of(home).check(quiet).damages == ()
+    assert commands.commands_of(home).stats().record_count == made.stored
 
 
 @contextmanager

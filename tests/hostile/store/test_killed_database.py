@@ -22,8 +22,8 @@ import pytest
 
 from headgate.audit.report import all_entries, read_event
 from headgate.home import home_in, open_home
-from headgate.store import maintenance
-from headgate.store.postgres.ledger import PostgresLedger
+from headgate.store.engines import commands
+from headgate.store.engines.postgres_ledger import PostgresLedger
 from headgate.store.postgres.migrate import open_place
 from tests import postgres
 from tests.conftest import Figure
@@ -179,7 +179,7 @@ def test_a_server_that_goes_away_under_load_loses_doubles_and_hides_nothing(
         logged = asyncio.run(times_logged(url))
         assert {name: logged[name] for name in load.answered} == dict.fromkeys(load.answered, 1)
         home = home_in(open_home(tmp_path / "home"), url, "main")
-        assert maintenance.commands_of(home).check(quiet).damages == ()
+        assert commands.commands_of(home).check(quiet).damages == ()
     figure(
         "killed",
         f"{len(load.acknowledged)} records acknowledged, {len(load.answered)} reads answered and logged,"

@@ -11,10 +11,10 @@ import pytest
 
 from headgate.errors import StorageUnusable
 from headgate.home import Home
+from headgate.store.maintenance.sqlite_home import reading_store, writing_store
+from headgate.store.sqlite import FILE
 from headgate.store.sqlite.database import open_reader, open_writer
-from headgate.store.sqlite.maintenance.opening import reading_store, writing_store
 from headgate.store.sqlite.migrate import all_migrations, migrate, version_of
-from headgate.store.sqlite.paths import FILE
 from tests.hostile.store.migrated import STEPS
 from tests.hostile.store.scene import damages, filled, line, open_store
 

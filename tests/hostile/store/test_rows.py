@@ -14,8 +14,8 @@ from headgate.model.ids import ConnectorKey, FieldName, RecordId
 from headgate.model.plan import AggregatePlan, PagePlan, Reach, RecordPlan, SearchPlan, SearchReach, Term
 from headgate.model.query import ExactFilter, Metric
 from headgate.model.rows import IngestReport
-from headgate.store.sqlite.engine import SqliteStore
-from headgate.store.sqlite.maintenance.opening import reading_store
+from headgate.store.engines.sqlite import SqliteStore
+from headgate.store.maintenance.sqlite_home import reading_store
 from tests.hostile.store.scene import (
     batch,
     connect,

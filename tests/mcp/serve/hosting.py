@@ -20,11 +20,12 @@ from headgate.mcp.serve.hosted import PATH, HostedMcp, McpCall
 from headgate.mcp.serve.results import ServerIdentity
 from headgate.model.grant import Access, TokenKind
 from headgate.reading.port import ResourceServer
+from headgate.telemetry import Metrics
 from headgate.web.addresses import AddressTable, WebRequest
 from headgate.web.admission import EdgeAdmission
 from headgate.web.app import ADDRESSES
 from headgate.web.front import Front
-from headgate.web.guard import AllowedCallers, Guard, Metrics
+from headgate.web.guard import AllowedCallers, Guard
 from tests.mcp.serve.prepared import HANDLES
 
 CLIENT = Access(TokenKind.CLIENT, "me", "agent", ())

@@ -18,7 +18,6 @@ from headgate.auth.grants import Choice, Conditions, issue, issue_owner_token
 from headgate.home import open_home
 from headgate.model.grant import GrantState
 from headgate.settings import Settings, resolve
-from headgate.web.app import build_app
 from tests.mcp.serve.hosting import serving
 from tests.mcp.serve.world import SMALL
 from tests.stitched import fill
@@ -30,7 +29,7 @@ class Product:
 
     address: str
     settings: Settings
-    program: wiring.AppServices
+    program: wiring.Services
     connections: dict[str, str]
     #: A package over mail and chat; one grant on both mail accounts; the owner's own.
     package: str
@@ -65,7 +64,7 @@ def product_app(**flags: str) -> Iterator[tuple[ASGIApp, dict[str, Any]]]:
         settings = settings_for(Path(directory) / "home", **flags)
         tokens = asyncio.run(_prepare(settings))
         program = wiring.build_services(settings, open_home(settings.home))
-        app = build_app(hosting.build_config(settings, program))
+        app = hosting.web_app(program)
         yield app, {**tokens, "settings": settings, "program": program}
 
 

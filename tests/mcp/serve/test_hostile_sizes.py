@@ -22,7 +22,8 @@ from headgate.model.ids import RequestId, StreamName
 from headgate.model.reference import RecordRef
 from headgate.model.rows import Batch
 from headgate.policy.allowance import SourceCatalog
-from headgate.reading.local import LocalResourceServer, ReadContext
+from headgate.reading.home import ReadContext
+from headgate.reading.local import LocalResourceServer
 from headgate.text.budget import size
 from tests.in_process import LocalProgram, local_program
 
@@ -102,7 +103,7 @@ async def make_reader(program: LocalProgram, connections: int, lines: list[bytes
         program.services.ledger, Choice(), Conditions("agent"), catalog=catalog, now=program.clock.at
     )
     access = await program.services.admission.admit(issued.access_token)
-    reads = program.services.read_services
+    reads = program.services.reads
     port = LocalResourceServer(reads, ReadContext(access, RequestId("req_1"), "test"))
     return Reader(port, HandleMaker(reads.sealer), "https://gate.example")
 

@@ -23,10 +23,10 @@ from headgate.model.ids import RequestId
 from headgate.model.rows import Batch, OnInvalid
 from headgate.model.sealed import KeyRing, Sealer, SealKey
 from headgate.policy.capability import Rules
-from headgate.reading.local import LocalResourceServer, ReadContext
+from headgate.reading.home import ReadableHome, ReadContext
+from headgate.reading.local import LocalResourceServer
 from headgate.reading.port import ResourceServer
-from headgate.reading.services import ReadServices
-from headgate.store.sqlite.engine import SqliteStore
+from headgate.store.engines.sqlite import SqliteStore
 from tests.stitched import StitchedAccount, fill
 
 NOW = 1_790_000_000_000_000
@@ -65,7 +65,7 @@ class World:
     """A resource server in process, with ways to grant, write and call."""
 
     store: SqliteStore
-    read_services: ReadServices
+    read_services: ReadableHome
     connections: dict[str, str]
     log: Log
     calls: list[str] = field(default_factory=list)
@@ -139,7 +139,7 @@ async def world(accounts: Sequence[StitchedAccount] = SMALL) -> AsyncIterator[Wo
         home = open_home(Path(directory) / "home")
         store = SqliteStore(home, lambda: NOW)
         log = Log()
-        read_services = ReadServices(
+        read_services = ReadableHome(
             store,
             sealer=Sealer(KeyRing(SealKey(b"w" * 64))),
             discloser=log,

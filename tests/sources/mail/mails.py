@@ -9,7 +9,7 @@ from headgate.schema.declare import read_declaration
 from headgate.sources.inputs.disk import tree_of
 from headgate.sources.mail.source import MAIL as SOURCE
 from headgate.sources.protocol import Mark, Reject, Row
-from headgate.store.lines import LineError, read_line
+from headgate.store.format.lines import LineError, read_line
 
 STREAMS = read_declaration(SOURCE.declare(None)).streams
 LETTER = b"""\

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headgate.store.lexical import ranking
-from headgate.store.lexical.ranking import NOWHERE, Occurrences, TextColumns, restricted
-from headgate.store.lexical.segments import POSITION_BITS
+from headgate.store.format.segments import POSITION_BITS
+from headgate.store.search import ranking
+from headgate.store.search.ranking import NOWHERE, Occurrences, TextColumns, restricted
 
 _TEXTS, _RECORDS = 3000, 1000
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from headgate.store.lexical import segments
-from headgate.store.lexical.segments import (
+from headgate.store.format import segments
+from headgate.store.format.segments import (
     Part,
     Segment,
     Text,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
-from headgate.store.lexical.word_filter import FilterTable, word_filter
+from headgate.store.format.word_filter import FilterTable, word_filter
 
 WORDS = st.sets(st.binary(min_size=1, max_size=12), max_size=40)
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from headgate.model.terms import parse_terms
-from headgate.store.lexical.languages import (
+from headgate.store.format.languages import (
     bits_of,
     languages_in,
     languages_of,
@@ -12,9 +12,9 @@ from headgate.store.lexical.languages import (
     scan_start,
     stems_of,
 )
-from headgate.store.lexical.normal_forms import normal_forms
-from headgate.store.lexical.query import understand
-from headgate.store.lexical.word_filter import is_one_error_away, near_words
+from headgate.store.format.normal_forms import normal_forms
+from headgate.store.format.word_filter import is_one_error_away, near_words
+from headgate.store.search.query import understand
 from headgate.words import index_words, query_words, words_of
 
 

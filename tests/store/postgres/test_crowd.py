@@ -26,7 +26,7 @@ from headgate.model.query import Metric
 from headgate.model.record import Record, Tombstone
 from headgate.model.rows import Batch
 from headgate.model.terms import parse_terms
-from headgate.store.postgres.engine import PostgresStore
+from headgate.store.engines.postgres import PostgresStore
 from headgate.store.postgres.migrate import open_place
 from tests import postgres
 from tests.conftest import Figure

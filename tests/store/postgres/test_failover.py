@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from headgate.errors import StorageUnusable
-from headgate.store.postgres.engine import PostgresStore
+from headgate.store.engines.postgres import PostgresStore
 from headgate.store.postgres.migrate import open_place
 from tests import postgres
 from tests.store.engines import NOW, Driven

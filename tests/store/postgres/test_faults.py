@@ -20,12 +20,13 @@ from headgate.model.plan import AggregatePlan, ChangesPlan, RecordPlan, SearchPl
 from headgate.model.query import Metric
 from headgate.model.rows import Batch
 from headgate.model.terms import parse_terms
-from headgate.store.postgres import database, readers
+from headgate.store.changes import writer
+from headgate.store.engines import postgres_readers as readers
+from headgate.store.engines.postgres import PostgresStore
+from headgate.store.engines.postgres_readers import PostgresReader
+from headgate.store.postgres import database
 from headgate.store.postgres.database import PostgresDatabase
-from headgate.store.postgres.engine import PostgresStore
 from headgate.store.postgres.migrate import open_place
-from headgate.store.postgres.readers import PostgresReader
-from headgate.store.relational import writer
 from tests import postgres
 from tests.store.declared import NOTES
 from tests.store.engines import NOW, Driven

@@ -12,8 +12,8 @@ import pytest
 from headgate.model.hiding import HidingRule
 from headgate.model.plan import AggregatePlan, ChangesPlan
 from headgate.model.query import Metric
+from headgate.store.engines.postgres import PostgresStore
 from headgate.store.postgres.database import HomePlace, connect
-from headgate.store.postgres.engine import PostgresStore
 from headgate.store.postgres.migrate import make_role, open_place
 from tests import postgres
 from tests.store.declared import MARKS

@@ -10,12 +10,12 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from headgate.store.changes.writer import Writer
+from headgate.store.engines.postgres import PostgresStore
 from headgate.store.postgres.database import HomePlace, PostgresDatabase
-from headgate.store.postgres.engine import PostgresStore
 from headgate.store.postgres.lease import LEASE_US, Lease, LeasedTurn
 from headgate.store.postgres.migrate import open_place
-from headgate.store.relational.database import Database
-from headgate.store.relational.writer import Writer
+from headgate.store.sql.database import Database
 from tests import postgres
 from tests.store.engines import NOW, Driven
 from tests.store.ledger import Ledger

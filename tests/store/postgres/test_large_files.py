@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from headgate.store.engines.postgres import PostgresStore
 from headgate.store.postgres import database as databases
-from headgate.store.postgres.engine import PostgresStore
 from headgate.store.postgres.migrate import open_place
 from tests import postgres
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from headgate.errors import StorageUnusable
+from headgate.store.engines.postgres_readers import WAITING_MOST, PostgresReader, ReaderThreads
 from headgate.store.postgres.migrate import open_place
-from headgate.store.postgres.readers import WAITING_MOST, PostgresReader, ReaderThreads
 from tests import postgres
 
 pytestmark = [

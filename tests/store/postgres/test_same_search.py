@@ -13,8 +13,8 @@ from headgate.model.ids import FieldName
 from headgate.model.plan import SearchPlan, SearchReach
 from headgate.model.query import SearchSort
 from headgate.model.terms import parse_terms
-from headgate.store.relational.database import Database
-from headgate.store.relational.write.word_segments import WordMerging
+from headgate.store.changes.word_index import WordMerging
+from headgate.store.sql.database import Database
 from tests import postgres
 from tests.store.declared import MARKS, NOTES, PAGES
 from tests.store.engines import fresh

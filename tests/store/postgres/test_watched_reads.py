@@ -10,12 +10,12 @@ import psycopg
 import pytest
 
 from headgate.errors import FieldNotFound, QueryTimeout
-from headgate.store.postgres import readers
-from headgate.store.postgres.engine import PostgresStore
+from headgate.store.engines import postgres_readers as readers
+from headgate.store.engines.postgres import PostgresStore
+from headgate.store.engines.postgres_readers import PostgresReader
 from headgate.store.postgres.migrate import open_place
-from headgate.store.postgres.readers import PostgresReader
-from headgate.store.relational.catalog import Catalog
-from headgate.store.relational.database import Database
+from headgate.store.sql.catalog import Catalog
+from headgate.store.sql.database import Database
 from tests import postgres
 from tests.store.declared import DESK, document
 from tests.store.engines import NOW, Driven

@@ -20,13 +20,13 @@ from headgate.model.plan import Reach, SearchPlan, SearchReach
 from headgate.model.query import SearchMode
 from headgate.model.rows import SearchPage
 from headgate.model.terms import parse_terms
-from headgate.store.postgres.engine import PostgresStore
+from headgate.store.engines.postgres import PostgresStore
+from headgate.store.engines.sqlite import SqliteStore
+from headgate.store.engines.store import Store
+from headgate.store.models.model import MeaningModel, ModelIdentity
+from headgate.store.models.multilingual import MultilingualEmbedder
 from headgate.store.postgres.migrate import open_place
-from headgate.store.relational.store import Store
-from headgate.store.semantic.models import MeaningModel, ModelIdentity
-from headgate.store.semantic.multilingual import MultilingualEmbedder
-from headgate.store.sqlite.engine import SqliteStore
-from headgate.store.sqlite.paths import FILE
+from headgate.store.sqlite import FILE
 from tests import postgres
 from tests.store.engines import NOW, Driven
 from tests.store.ledger import Ledger

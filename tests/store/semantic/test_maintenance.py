@@ -11,9 +11,9 @@ import pytest
 from headgate.home import open_home
 from headgate.model.ids import RecordId
 from headgate.model.maintenance import CheckReport
-from headgate.store.maintenance import commands_of
-from headgate.store.semantic.vectors import quantised
-from headgate.store.sqlite.paths import FILE
+from headgate.store.engines.commands import commands_of
+from headgate.store.format.vectors import quantised
+from headgate.store.sqlite import FILE
 from tests.store.declared import NOTES
 from tests.store.ledger import Ledger
 from tests.store.semantic.meaning import (

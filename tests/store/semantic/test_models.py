@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from headgate.errors import ConfigInvalid, ModelUnavailable
-from headgate.store.semantic.bert import BertEmbedder
-from headgate.store.semantic.choice import chosen_model
+from headgate.store.models.bert import BertEmbedder
+from headgate.store.models.choice import chosen_model
 
 _VOCABULARY = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "un", "##aff", "##able", "naive", "hello", ",", "東", "!")
 _WIDTH = 8

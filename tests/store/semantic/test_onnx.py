@@ -11,8 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 from headgate.errors import ConfigInvalid
-from headgate.store.semantic.choice import chosen_model
-from headgate.store.semantic.models import Embedder
+from headgate.store.models.choice import chosen_model
+from headgate.store.models.model import Embedder
 
 _VOCABULARY = ("[UNK]", "[CLS]", "[SEP]", "hello", "naive", "un", "##able")
 _INTEGERS, _FLOATS = 7, 1
@@ -107,7 +107,7 @@ def test_without_the_package_an_onnx_folder_is_refused_by_the_name_of_the_packag
     def without_it(name: str) -> ModuleSpec | None:
         return None if name == "onnxruntime" else find_spec(name)
 
-    monkeypatch.setattr("headgate.store.semantic.choice.find_spec", without_it)
+    monkeypatch.setattr("headgate.store.models.choice.find_spec", without_it)
     with pytest.raises(ConfigInvalid) as refused:
         chosen_model(str(folder))
     assert "onnxruntime" in refused.value.hint

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from headgate.store.relational.read.hybrid import fuse
-from headgate.store.semantic.passages import OVERLAP_CHARS, PASSAGE_CHARS, PASSAGES_MOST, passages
-from headgate.store.semantic.vectors import inverse_lengths, plain_products, products, quantised, similarities
+from headgate.store.format.vectors import inverse_lengths, plain_products, products, quantised, similarities
+from headgate.store.models.passages import OVERLAP_CHARS, PASSAGE_CHARS, PASSAGES_MOST, passages
+from headgate.store.search.hybrid import fuse
 from tests.store.semantic.meaning import MODEL
 
 

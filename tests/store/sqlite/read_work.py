@@ -12,12 +12,12 @@ import apsw
 
 from headgate.model.plan import SearchPlan
 from headgate.model.rows import SearchPage
-from headgate.store.relational.catalog import Catalog, current
-from headgate.store.relational.read.search import search
-from headgate.store.relational.read.visible_text import SegmentMemory
-from headgate.store.sqlite import engine
+from headgate.store.engines import sqlite as engine
+from headgate.store.search.lexical import search
+from headgate.store.search.visible_text import SegmentMemory
+from headgate.store.sql.catalog import Catalog, current
+from headgate.store.sqlite import FILE
 from headgate.store.sqlite.database import open_reader
-from headgate.store.sqlite.paths import FILE
 
 
 @dataclass(frozen=True)

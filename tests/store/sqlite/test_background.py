@@ -12,13 +12,12 @@ import pytest
 
 from headgate import tasks
 from headgate.home import open_home
-from headgate.store.relational import writer as writers
-from headgate.store.relational.database import Database
-from headgate.store.relational.write import vector_thread
-from headgate.store.semantic.models import MeaningModel
-from headgate.store.sqlite.engine import SqliteStore
-from headgate.store.sqlite.paths import FILE
-from headgate.store.sqlite.readonly import start_writer
+from headgate.store.changes import vector_thread, writer as writers
+from headgate.store.engines.read_only import start_writer
+from headgate.store.engines.sqlite import SqliteStore
+from headgate.store.models.model import MeaningModel
+from headgate.store.sql.database import Database
+from headgate.store.sqlite import FILE
 from headgate.tasks import Supervisor
 from tests.store.engines import NOW, Driven
 from tests.store.ledger import Ledger

@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 from headgate.model.plan import ChangesPlan
-from headgate.store.relational.read import changes
+from headgate.store.queries import changes
 from tests.store.engines import fresh
 from tests.store.ledger import Ledger
 

@@ -11,10 +11,10 @@ from headgate.home import Home
 from headgate.model.ids import FieldName
 from headgate.model.plan import AggregatePlan, Reach
 from headgate.model.query import Metric
-from headgate.store.relational.write.exact_values import ExactFilling
-from headgate.store.sqlite.engine import SqliteStore
-from headgate.store.sqlite.maintenance.opening import writing_store
-from headgate.store.sqlite.paths import FILE
+from headgate.store.changes.exact_values import ExactFilling
+from headgate.store.engines.sqlite import SqliteStore
+from headgate.store.maintenance.sqlite_home import writing_store
+from headgate.store.sqlite import FILE
 from tests.hostile.store.scene import FIELDS, MESSAGES, NOW, damages, filled, line
 
 _AMOUNTS = (0.1, 0.2, 12.34, 0.1 + 0.2, 1e300, -1e300, 7.0)

@@ -13,14 +13,15 @@ from headgate.model.ids import FieldName
 from headgate.model.plan import SearchPlan, SearchReach
 from headgate.model.rows import Batch, SearchPage
 from headgate.model.terms import parse_terms
-from headgate.store.lexical import analyser
-from headgate.store.maintenance import commands_of
-from headgate.store.relational import writer
-from headgate.store.relational.write import word_index, word_segments
-from headgate.store.sqlite import readonly
+from headgate.store.changes import word_index, writer
+from headgate.store.engines import read_only as readonly
+from headgate.store.engines.commands import commands_of
+from headgate.store.format import analyser
+from headgate.store.sql import word_segments
+from headgate.store.sql.word_segments import is_current
+from headgate.store.sqlite import FILE
 from headgate.store.sqlite.database import SqliteDatabase
 from headgate.store.sqlite.migrate import all_migrations
-from headgate.store.sqlite.paths import FILE
 from tests.store.declared import DESK, NOTES, PAGES, declared, document, stream_of
 from tests.store.engines import NOW, Driven
 from tests.store.ledger import Ledger
@@ -328,7 +329,7 @@ def test_an_index_that_takes_long_is_made_in_idle_time(home: Path, monkeypatch: 
     monkeypatch.setattr(word_index, "OPENING_SECONDS", 0)
     monkeypatch.setattr(word_index, "_AT_ONCE", 1)
     store = Driven("sqlite", home)
-    assert not word_index.is_current(store.bare._readers._loop_reader.database)
+    assert not is_current(store.bare._readers._loop_reader.database)
     # What is left when a store is closed is done like in idle time.
     store.close()
     assert _is_whole(home)

@@ -267,9 +267,9 @@ BUGS = (
     Bug(
         "S2-47",
         "pages of changes have no cursor",
-        "src/headgate/reading/local.py",
-        "        body = _list_body(query, rows, token)\n        if token is None:\n",
-        "        body = _list_body(query, rows, None)\n        if token is None:\n",
+        "src/headgate/reading/records.py",
+        "    body = _list_body(query, rows, token)\n    if token is None:\n",
+        "    body = _list_body(query, rows, None)\n    if token is None:\n",
     ),
     Bug(
         "S2-48",

@@ -22,7 +22,7 @@ BUGS = (
     Bug(
         _SURVIVES,
         "names with quotes are taken for members of a msgspec type",
-        "src/headgate/store/projection.py",
+        "src/headgate/store/format/projection.py",
         "return _UNSPELLABLE.search(name) is None",
         "return True",
     ),
@@ -43,7 +43,7 @@ BUGS = (
     Bug(
         "tests/sources/test_exports.py::test_an_export_touches_no_file_that_a_record_names_as_it_likes",
         "a file is read by any name",
-        "src/headgate/store/relational/write/blobs.py",
+        "src/headgate/store/sqlite/blobs.py",
         "if not is_blob_id(blob_id):",
         "if not blob_id:",
     ),
@@ -65,9 +65,9 @@ BUGS = (
     Bug(
         _LARGE,
         "documents are drawn in the event loop",
-        "src/headgate/reading/local.py",
-        "await draw(size, self._as_shown, served, show)",
-        "self._as_shown(served, show)",
+        "src/headgate/reading/records.py",
+        "await draw(size, _as_shown, read, served, show)",
+        "_as_shown(read, served, show)",
     ),
     # What strangers send
     Bug(
@@ -87,21 +87,21 @@ BUGS = (
     Bug(
         _KEYS,
         "every choice of fields is compiled",
-        "src/headgate/store/relational/catalog.py",
-        "scopes: BoundedMemo[Reach, SqlScope | None] = field(default_factory=lambda: BoundedMemo(1024))",
-        "scopes: BoundedMemo[Reach, SqlScope | None] = field(default_factory=lambda: BoundedMemo(1 << 20))",
+        "src/headgate/store/sql/catalog.py",
+        "scopes: BoundedMemo[Reach, Any] = field(default_factory=lambda: BoundedMemo(1024))",
+        "scopes: BoundedMemo[Reach, Any] = field(default_factory=lambda: BoundedMemo(1 << 20))",
     ),
     Bug(
         "tests/store/test_projection.py::test_no_type_is_made_for_fields_that_are_asked_for_once",
         "a type is made for every choice of fields",
-        "src/headgate/store/projection.py",
+        "src/headgate/store/format/projection.py",
         "_READS_BEFORE_TYPE = 8",
         "_READS_BEFORE_TYPE = 1",
     ),
     Bug(
         _KEYS,
         "every decision on a record is remembered",
-        "src/headgate/reading/services.py",
+        "src/headgate/reading/home.py",
         "if len(self._records) >= _MOST:",
         "if len(self._records) >= 1_000_000:",
     ),
@@ -137,7 +137,7 @@ BUGS = (
     Bug(
         f"{_FULL}::test_a_home_without_reserves_is_listed_and_verified_on_a_full_disk",
         "a home that has no room to be written is not read either",
-        "src/headgate/store/sqlite/readonly.py",
+        "src/headgate/store/engines/read_only.py",
         "except (StorageReadOnly, StorageFull) as trouble:",
         "except StorageReadOnly as trouble:",
     ),
@@ -151,7 +151,7 @@ BUGS = (
     Bug(
         f"{_FULL}::test_a_grant_is_revoked_when_there_is_no_room_for_anything_else",
         "a revocation has no reserve",
-        "src/headgate/store/sqlite/ledger.py",
+        "src/headgate/store/engines/sqlite_ledger.py",
         "if not self._reserve.release():",
         "if self._reserve:",
     ),
@@ -168,21 +168,21 @@ BUGS = (
         f"{_STORE}::test_planted_damage_is_found"
         f" {_STORE}::test_a_document_that_decides_what_is_shown_is_not_changed_unnoticed",
         "the sum of the catalog is not compared",
-        "src/headgate/store/relational/catalog.py",
+        "src/headgate/store/sql/catalog.py",
         "return noted is not None and noted != catalog_sum(database)",
         "return noted is not None and noted == 0",
     ),
     Bug(
         f"{_STORE}::test_planted_damage_is_found",
         "a store that lacks a fact about itself is whole",
-        "src/headgate/store/relational/maintenance/fsck.py",
+        "src/headgate/store/maintenance/fsck.py",
         "for name in sorted({*FACTS} - known):",
         "for name in sorted({*FACTS} - {*FACTS}):",
     ),
     Bug(
         "tests/store/sqlite/maintenance/test_fsck.py::test_a_damaged_name_of_a_column_is_found",
         "names of columns are not checked",
-        "src/headgate/store/sqlite/maintenance/fsck.py",
+        "src/headgate/store/maintenance/sqlite_check.py",
         "*_check_tables(database), ",
         "",
     ),
@@ -190,7 +190,7 @@ BUGS = (
         "tests/store/sqlite/test_word_index.py"
         "::test_bounds_of_a_leaf_that_are_not_those_of_its_texts_are_a_damage",
         "bounds of leaves are not checked",
-        "src/headgate/store/relational/maintenance/word_check.py",
+        "src/headgate/store/maintenance/word_check.py",
         "return is_named and is_bounded and is_filtered",
         "return is_named and is_filtered",
     ),
@@ -219,7 +219,7 @@ BUGS = (
     Bug(
         f"{_PRUNING}::test_of_two_that_prune_at_once_one_is_refused_and_nothing_is_lost",
         "what another process has pruned meanwhile is pruned again",
-        "src/headgate/store/ledger.py",
+        "src/headgate/store/ledger/ledger.py",
         "if pruned.first != (1 if row is None else row[0] + 1):",
         "if pruned.first < 1:",
     ),

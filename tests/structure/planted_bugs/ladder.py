@@ -52,7 +52,7 @@ BUGS = (
     Bug(
         "S3-04",
         "a snippet is the whole field",
-        "src/headgate/store/snippets.py",
+        "src/headgate/store/search/snippets.py",
         "MAX_CHARS = 100",
         "MAX_CHARS = 100_000",
     ),
@@ -166,9 +166,9 @@ BUGS = (
     Bug(
         "S3-22",
         "a token is admitted once for each tool",
-        "src/headgate/wiring.py",
-        "            access = await services.admission.admit(token)\n",
-        "            access = globals().get(via) or await services.admission.admit(token)\n            globals()[via] = access\n",
+        "src/headgate/stdio.py",
+        "        access = await services.admission.admit(token)\n",
+        "        access = globals().get(via) or await services.admission.admit(token)\n        globals()[via] = access\n",
     ),
     Bug(
         "S3-24",

@@ -35,8 +35,8 @@ _CHAIN = "src/headgate/audit/chain.py"
 _CONSENT = "src/headgate/console/consent.py"
 _GATEWAY = "src/headgate/mcp/gateway/hosted.py"
 _HOME = "src/headgate/home.py"
-_HOSTING = "src/headgate/hosting.py"
-_LINES = "src/headgate/store/lines.py"
+_WIRING = "src/headgate/wiring.py"
+_LINES = "src/headgate/store/format/lines.py"
 _REFUSALS = "src/headgate/web/refusals.py"
 _SERVER = "src/headgate/mcp/serve/server.py"
 _SESSIONS = "src/headgate/auth/sessions.py"
@@ -54,7 +54,7 @@ BUGS = (
     Bug(
         "tests/cli/test_store.py::test_a_backup_has_the_keys_or_says_that_it_has_not",
         "every backup says that it has the keys",
-        "src/headgate/store/sqlite/maintenance/backup.py",
+        "src/headgate/store/maintenance/backup.py",
         'has_keys = any(name.startswith("keys/") for name in manifest.files)',
         "has_keys = bool(manifest.files)",
     ),
@@ -75,42 +75,42 @@ BUGS = (
     Bug(
         _RESTORED,
         "an encrypted backup has only keys beside the store",
-        "src/headgate/store/maintenance.py",
+        "src/headgate/store/engines/commands.py",
         "commands_of(home).back_up(place, progress, names=names)",
         'commands_of(home).back_up(place, progress, names=[one for one in names if "/" in one])',
     ),
     Bug(
         _RESTORED,
         "a backup of a database has no keys",
-        "src/headgate/store/postgres/commands.py",
+        "src/headgate/store/engines/postgres_commands.py",
         "_RowCopy(source, progress), self._home, target, names=names",
         "_RowCopy(source, progress), self._home, target, names=names[:0]",
     ),
     Bug(
         _RESTORED,
         "a restore into a database leaves out the keys",
-        "src/headgate/store/sqlite/maintenance/backup.py",
+        "src/headgate/store/maintenance/backup.py",
         'if name != FILE and not name.startswith(f"{BLOBS}/") and',
         "if name == FILE and",
     ),
     Bug(
         f"{_DOWNLOAD}::test_a_backup_is_downloaded_and_only_its_passphrase_opens_it",
         "a downloaded backup has only keys beside the store",
-        _HOSTING,
+        _WIRING,
         "names=small_files(home)",
         'names=[one for one in small_files(home) if "/" in one]',
     ),
     Bug(
         f"{_DOWNLOAD}::test_a_backup_holds_the_records_of_a_home_in_a_database_and_not_an_old_file",
         "a downloaded backup is one of a file",
-        _HOSTING,
-        "make_backup=partial(_make_backup, home_in(program.home, settings.store_url, settings.store_home)),",
-        "make_backup=partial(_make_backup, program.home),",
+        _WIRING,
+        "        home = place_of(self.settings, self.home)\n        return backup_to_send",
+        "        home = self.home\n        return backup_to_send",
     ),
     Bug(
         _LOST,
         "the key of a log in a database is never missed",
-        "src/headgate/store/engines.py",
+        "src/headgate/store/engines/opening.py",
         "    return has_log(open_place(home.url, home.name))",
         "    return not home.url",
     ),
@@ -141,7 +141,7 @@ BUGS = (
     Bug(
         "tests/auth/test_keys.py::test_a_damaged_password_of_resource_servers_is_refused_and_left_alone",
         "blanks make a password long enough",
-        "src/headgate/auth/introspect.py",
+        "src/headgate/auth/documents.py",
         "if len(content) < _SECRET_BYTES or not",
         "if not content or not",
     ),
@@ -269,8 +269,8 @@ BUGS = (
         _USED,
         "the use of a session is a new sign-in",
         _SESSIONS,
-        "found = replace(found, used_at=now)",
-        "found = replace(found, used_at=now, proved_at=now)",
+        "stored = replace(stored, used_at=now)",
+        "stored = replace(stored, used_at=now, proved_at=now)",
     ),
     Bug(
         _USED,

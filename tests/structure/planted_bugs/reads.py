@@ -5,12 +5,11 @@ from __future__ import annotations
 from tests.structure.planted import Bug
 
 _ARGUMENTS = "src/headgate/mcp/serve/arguments.py"
-_BODIES = "src/headgate/reading/bodies.py"
 _CHOOSE = "src/headgate/policy/choose.py"
 _DECIDE = "src/headgate/policy/decide.py"
 _DOCUMENT = "src/headgate/text/document.py"
 _FETCH = "src/headgate/mcp/serve/fetch.py"
-_LOCAL = "src/headgate/reading/local.py"
+_HITS = "src/headgate/reading/search.py"
 _OUTCOME = "src/headgate/mcp/serve/results.py"
 _READS = "src/headgate/model/reads.py"
 _SEARCH = "src/headgate/mcp/serve/search.py"
@@ -26,7 +25,7 @@ BUGS = (
     Bug(
         "S2-52",
         "a hit does not name its source",
-        _BODIES,
+        _HITS,
         '        "connector_id": origin["connector_key"],\n        **origin,\n',
         '        "connector_id": origin["connector_key"],\n        "connection_id": record.connection_id,\n',
     ),
@@ -154,10 +153,11 @@ BUGS = (
     Bug(
         "S2-76",
         "streams are counted before a page is decided on",
-        _LOCAL,
-        "        decision, labels = decisions.page(query,",
-        "        await self._summaries(decisions.allowance.scopes)\n"
-        "        decision, labels = decisions.page(query,",
+        "src/headgate/reading/records.py",
+        "    decision, labels = read.decisions.page(query,",
+        "    from headgate.policy.decide import whole\n\n"
+        "    await read.home.store.summaries([whole(scope) for scope in read.decisions.allowance.scopes])\n"
+        "    decision, labels = read.decisions.page(query,",
     ),
     Bug(
         "S2-77",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.structure.planted import Bug
 
 _DAMAGED = "tests/store/test_damaged.py"
-_LONG_TEXTS = "src/headgate/store/relational/write/long_texts.py"
-_CHANGES = "src/headgate/store/relational/read/changes.py"
+_STORED_ROWS = "src/headgate/store/changes/stored_rows.py"
+_CHANGES = "src/headgate/store/queries/changes.py"
 _LOOP_WALK = (
     "tests/store/sqlite/test_changes_work.py"
     "::test_the_event_loop_does_not_walk_a_stream_of_which_little_is_visible"
@@ -22,21 +22,21 @@ BUGS = (
         f"{_DAMAGED}::test_a_new_version_is_declared_around_a_damaged_record "
         f"{_DAMAGED}::test_words_are_indexed_anew_around_a_damaged_record",
         "a damaged record stops work over all of them",
-        _LONG_TEXTS,
+        _STORED_ROWS,
         "except (msgspec.MsgspecError, UnicodeDecodeError, KeyError, *database.damage):",
         "except KeyError:",
     ),
     Bug(
         f"{_DAMAGED}::test_what_comes_in_unchanged_mends_a_damaged_record",
         "a damaged record is taken for what comes in again",
-        "src/headgate/store/relational/write/shelf_changes.py",
+        "src/headgate/store/changes/shelf_changes.py",
         "if (old.digest, old.long, old.body) == (digest, split.long, split.body):",
         "if old.digest == digest:",
     ),
     Bug(
         f"{_DAMAGED}::test_a_search_by_meaning_goes_around_a_damaged_page_and_names_the_record",
         "a search by meaning needs every row",
-        "src/headgate/store/relational/read/meaning.py",
+        "src/headgate/store/search/meaning.py",
         "rows = readable_rows(self._database, [one.place.rid for one in shown])",
         "rows = {r[0]: r for r in self._database.rows(FoundRow, "
         "'SELECT rid,sid,record_id,emitted_at,ts,long,digest,body,changed FROM record')}",
@@ -44,7 +44,7 @@ BUGS = (
     Bug(
         f"{_DAMAGED}::test_a_store_whose_words_cannot_be_indexed_anew_for_a_damaged_page_opens_and_is_read",
         "a store whose words cannot be indexed does not open",
-        "src/headgate/store/relational/write/word_index.py",
+        "src/headgate/store/changes/word_index.py",
         "with suppress(*database.damage):",
         "with suppress():",
     ),
@@ -75,7 +75,7 @@ BUGS = (
     Bug(
         _LOG_IN_LOOP,
         "the log is scanned in the event loop",
-        "src/headgate/store/sqlite/ledger.py",
+        "src/headgate/store/engines/sqlite_ledger.py",
         "return await asyncio.get_running_loop().run_in_executor(self._scans, self._scan, work)",
         "return self._scan(work)",
     ),
@@ -118,7 +118,7 @@ BUGS = (
     Bug(
         "tests/store/test_rules.py::test_records_are_compared_again_when_rules_find_more_than_before",
         "records are compared with rules once",
-        "src/headgate/store/relational/write/hiding.py",
+        "src/headgate/store/changes/hiding.py",
         "move(database, catalog, shelves[sid], list(found), at=self._now())",
         "list(found)",
     ),
@@ -126,14 +126,14 @@ BUGS = (
     Bug(
         f"{_BACKGROUND}::test_a_task_that_fails_is_logged_once_shown_and_starves_none_after_it",
         "a failing idle task hides those after it",
-        "src/headgate/store/relational/writer.py",
+        "src/headgate/store/changes/writer.py",
         "self._tried_again[task.name] = time.monotonic() + seconds",
         "return False",
     ),
     Bug(
         f"{_BACKGROUND}::test_the_thread_of_vectors_goes_on_after_any_failure",
         "the thread of vectors ends at failures of others",
-        "src/headgate/store/relational/write/vector_thread.py",
+        "src/headgate/store/changes/vector_thread.py",
         "except Exception as error:  # noqa: BLE001 - a thread that ends in silence is worse than any failure",
         "except MemoryError as error:",
     ),
@@ -142,7 +142,7 @@ BUGS = (
         "tests/store/postgres/test_reader_threads.py"
         "::test_reads_that_their_callers_left_before_their_turn_are_never_done",
         "reads stay in the queue when their callers leave",
-        "src/headgate/store/postgres/readers.py",
+        "src/headgate/store/engines/postgres_readers.py",
         "self._asked.remove(asked)",
         "pass",
     ),
@@ -158,21 +158,21 @@ BUGS = (
     Bug(
         "tests/store/test_unused_files.py::test_a_file_goes_with_the_last_record_that_uses_it",
         "files of deleted records stay",
-        "src/headgate/store/relational/maintenance/retention.py",
+        "src/headgate/store/changes/retention.py",
         "remove_gone(database, lambda gone: self._remove(database, gone))",
         "remove_gone(database, lambda gone: None)",
     ),
     Bug(
         "tests/store/test_unused_files.py::test_a_file_waits_for_its_record_and_for_those_that_read_it",
         "files go before their records come",
-        "src/headgate/store/relational/maintenance/retention.py",
+        "src/headgate/store/changes/retention.py",
         "stored_before = now - WAIT_US",
         "stored_before = now",
     ),
     Bug(
         "tests/store/test_unused_files.py::test_what_killed_uploads_left_goes_and_what_goes_on_stays",
         "half a file stays for ever",
-        "src/headgate/store/relational/maintenance/retention.py",
+        "src/headgate/store/changes/retention.py",
         "self._remove_unfinished(now)",
         "pass",
     ),
@@ -180,7 +180,7 @@ BUGS = (
     Bug(
         "tests/store/test_search.py::test_a_filter_holds_in_streams_of_one_name_of_several_connectors",
         "a filter takes streams of one name for one",
-        "src/headgate/store/relational/read/scope.py",
+        "src/headgate/store/queries/scope.py",
         "by_stream.setdefault((shelf.stream.stid, shelf.name), [])",
         "by_stream.setdefault((0, shelf.name), [])",
     ),

@@ -66,22 +66,22 @@ class ClientDocuments:
     async def _fetched(self, client_id: str) -> tuple[OAuthClient | None, int]:
         try:
             self.offline_until = self._clock() + _OFFLINE_US
-            found = await self._fetch(client_id)
+            fetched = await self._fetch(client_id)
             self.offline_until = 0
-            client = from_document(client_id, _document(found), now=self._clock())
-            return client, _seconds(found.cache_control)
+            client = from_document(client_id, _document(fetched), now=self._clock())
+            return client, _seconds(fetched.cache_control)
         except (HeadgateError, OAuth2Error, ValueError) as error:
             get_logger().warning("client_document_refused", reason=type(error).__name__)
             return None, _AFTER_FAILURE_SECONDS
 
 
-def _document(found: FetchedDocument) -> dict[str, Any]:
-    is_json = found.status == HTTPStatus.OK and _JSON_TYPES.fullmatch(found.content_type)
-    if not is_json or len(found.content) > MAX_DOCUMENT_BYTES:
+def _document(fetched: FetchedDocument) -> dict[str, Any]:
+    is_json = fetched.status == HTTPStatus.OK and _JSON_TYPES.fullmatch(fetched.content_type)
+    if not is_json or len(fetched.content) > MAX_DOCUMENT_BYTES:
         raise ValueError("the answer is no JSON document of a client")
-    return msgspec.json.decode(found.content, type=dict[str, Any])
+    return msgspec.json.decode(fetched.content, type=dict[str, Any])
 
 
 def _seconds(cache_control: str) -> int:
-    found = _MAX_AGE.search(cache_control)
-    return min(max(int(found[1]) if found else 0, _LEAST_SECONDS), _MOST_SECONDS)
+    max_age = _MAX_AGE.search(cache_control)
+    return min(max(int(max_age[1]) if max_age else 0, _LEAST_SECONDS), _MOST_SECONDS)

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from authlib.oauth2.rfc6749 import ClientMixin
 from authlib.oauth2.rfc7591.errors import InvalidClientMetadataError, InvalidRedirectURIError
 
-from headgate.auth.tokens import digest_of, fresh_id
+from headgate.auth.keys import digest_of, fresh_id
 from headgate.model.ids import is_plain
 
 MAX_URIS, MAX_URI_CHARS = 10, 512
@@ -49,8 +49,8 @@ def is_same_uri(registered: str, requested: str) -> bool:
 
 def host_of(uri: str) -> str:
     """Return the host that a person is shown; of a private-use address the whole of it."""
-    found = _HTTPS.fullmatch(uri) or _LOOPBACK.fullmatch(uri)
-    return uri if found is None else found[1]
+    match = _HTTPS.fullmatch(uri) or _LOOPBACK.fullmatch(uri)
+    return uri if match is None else match[1]
 
 
 READ_SCOPE = "records:read"
@@ -111,13 +111,13 @@ class OAuthClient(ClientMixin):
 
     def get_allowed_scope(self, scope: Any) -> str:
         """Narrow a requested scope to what there is; an unknown one is ignored, as RFC 6749 allows."""
-        asked = [one for one in SCOPES if one in (scope or "").split()]
-        return " ".join(asked if READ_SCOPE in asked else (READ_SCOPE, *asked))
+        requested = [name for name in SCOPES if name in (scope or "").split()]
+        return " ".join(requested if READ_SCOPE in requested else (READ_SCOPE, *requested))
 
     def check_redirect_uri(self, redirect_uri: str) -> bool:
         """Return whether the client may be answered at an address."""
         return is_allowed_uri(redirect_uri) and any(
-            is_same_uri(one, redirect_uri) for one in self.redirect_uris
+            is_same_uri(uri, redirect_uri) for uri in self.redirect_uris
         )
 
     def check_client_secret(self, client_secret: str) -> bool:
@@ -141,8 +141,8 @@ class OAuthClient(ClientMixin):
 
 def plain_name(text: Any, fallback: str) -> str:
     """Take out of a name whatever could change how the text around it is read, and cut it."""
-    shown = "".join(" " if one.isspace() else one for one in str(text or "") if is_plain(one))
-    return " ".join(shown.split())[:_MAX_NAME_CHARS].strip() or fallback
+    plain = "".join(" " if char.isspace() else char for char in str(text or "") if is_plain(char))
+    return " ".join(plain.split())[:_MAX_NAME_CHARS].strip() or fallback
 
 
 def from_registration(document: Mapping[str, Any], *, now: int) -> tuple[OAuthClient, str | None]:
@@ -157,11 +157,11 @@ def from_registration(document: Mapping[str, Any], *, now: int) -> tuple[OAuthCl
 
 def is_document_url(client_id: str) -> bool:
     """Return whether a client's id can be the address of its metadata document."""
-    found = _DOCUMENT_URL.fullmatch(client_id)
-    if found is None or len(client_id) > _MAX_DOCUMENT_URL_CHARS:
+    match = _DOCUMENT_URL.fullmatch(client_id)
+    if match is None or len(client_id) > _MAX_DOCUMENT_URL_CHARS:
         return False
     # Names below localhost mean this machine, whatever a resolver says.
-    return not found[1].lower().endswith(".localhost") and not _DOT_SEGMENT.search(found[2])
+    return not match[1].lower().endswith(".localhost") and not _DOT_SEGMENT.search(match[2])
 
 
 def from_document(client_id: str, document: Mapping[str, Any], *, now: int) -> OAuthClient:
@@ -200,15 +200,15 @@ def _grant_types(document: Mapping[str, Any]) -> tuple[str, ...]:
     if document.get("grant_types") is None:
         return CODE, REFRESH
     # What is not offered is left out, and the answer says what remains (RFC 7591, section 3.2.1).
-    asked = [one for one in GRANT_TYPES if one in _texts(document["grant_types"])]
-    if not {CODE, DEVICE} & set(asked):
+    offered = [grant_type for grant_type in GRANT_TYPES if grant_type in _texts(document["grant_types"])]
+    if not {CODE, DEVICE} & set(offered):
         raise InvalidClientMetadataError("grant_types must hold authorization_code or the device code.")
-    return tuple(asked)
+    return tuple(offered)
 
 
 def _texts(value: Any) -> Sequence[str]:
     if value is None:
         return ()
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in cast("list[Any]", value)):
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in cast("list[Any]", value)):
         raise InvalidClientMetadataError("Lists must hold texts.")
     return cast("list[str]", value)

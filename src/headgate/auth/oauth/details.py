@@ -81,26 +81,24 @@ def read_details(text: str) -> PreciseRequest:
 
 
 def _selection(detail: _Detail) -> SelectionRequest:
-    return SelectionRequest(
-        source_id(detail.source.id), tuple(map(_stream, detail.streams)), detail.selection_preset
-    )
+    streams = tuple(map(_stream, detail.streams))
+    return SelectionRequest(source_id(detail.source.id), streams, detail.selection_preset)
 
 
-def _stream(asked: _DetailStream) -> StreamRequest:
-    time = asked.time_range or _DetailTime()
+def _stream(detail: _DetailStream) -> StreamRequest:
+    time = detail.time_range or _DetailTime()
     return StreamRequest(
-        asked.name,
-        None if asked.instance_ids is None else tuple(map(connection_id, asked.instance_ids)),
-        None if asked.fields is None else tuple(map(field_name, asked.fields)),
-        asked.view,
+        detail.name,
+        None if detail.instance_ids is None else tuple(map(connection_id, detail.instance_ids)),
+        None if detail.fields is None else tuple(map(field_name, detail.fields)),
+        detail.view,
         _time(time.since),
         _time(time.until),
-        None if asked.resources is None else frozenset(map(record_id, asked.resources)),
+        None if detail.resources is None else frozenset(map(record_id, detail.resources)),
     )
 
 
 def _time(text: str | None) -> int | None:
-    found = None if text is None else instant(text)
-    if text is not None and found is None:
+    if text is not None and instant(text) is None:
         raise InvalidAuthorizationDetails("A time cannot be read.", param="time_range")
-    return found
+    return None if text is None else instant(text)

@@ -10,7 +10,7 @@ import msgspec
 from headgate.auth.oauth.clients import OAuthClient
 from headgate.model.grant import TokenKind
 from headgate.model.ids import GrantId, PackageId
-from headgate.store.oauth import OAuthRows, OAuthStore
+from headgate.store.ledger.oauth import OAuthRows, OAuthStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ def find(rows: OAuthRows, kind: type[_E], key: bytes | str) -> _E | None:
 
 def find_all(rows: OAuthRows, kind: type[_E]) -> list[_E]:
     """Read every entry of a kind inside a transaction."""
-    return [msgspec.json.decode(one, type=kind) for one in rows.all(KINDS[kind])]
+    return [msgspec.json.decode(document, type=kind) for document in rows.all(KINDS[kind])]
 
 
 async def look_up(store: OAuthStore, kind: type[_E], key: bytes | str) -> _E | None:

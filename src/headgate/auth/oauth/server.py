@@ -17,16 +17,16 @@ from authlib.oauth2.rfc7009 import RevocationEndpoint
 from authlib.oauth2.rfc8628 import DeviceAuthorizationEndpoint, DeviceCodeGrant, ExpiredTokenError
 
 from headgate.auth.documents import authorization_detail
+from headgate.auth.keys import digest_of, mint
 from headgate.auth.oauth import entries
 from headgate.auth.oauth.clients import AUTH_METHODS, DEVICE, OAuthClient
 from headgate.auth.oauth.entries import AuthorizationCode, DeviceCode, RefreshToken, TokenFamily
 from headgate.auth.oauth.rules import DETAILS, FormRequest, Pairs, RequestRules, check_resource
-from headgate.auth.tokens import digest_of, mint
 from headgate.model.grant import GrantState, TokenKind
 from headgate.model.ids import ClientId, SubjectId
 from headgate.model.instants import DAY_US
 from headgate.model.ledger import IssuedGrant, IssuedToken
-from headgate.store.oauth import OAuthRows
+from headgate.store.ledger.oauth import OAuthRows
 
 SECOND_US = 1_000_000
 #: How long the owner may take to decide.
@@ -157,21 +157,21 @@ class TokenServer(AuthorizationServer):
 
     def family(self, family_id: str) -> TokenFamily | None:
         """Find a family whose approval still holds."""
-        found = entries.find(self.rows, TokenFamily, family_id)
-        if found is None or found.is_revoked:
+        family = entries.find(self.rows, TokenFamily, family_id)
+        if family is None or family.is_revoked:
             return None
-        states = {grant.state(self.now) for grant in self.rows.grants(found.grant_ids)}
-        readable = {GrantState.ACTIVE, GrantState.CONSUMED} if found.is_single_use else {GrantState.ACTIVE}
-        return found if states & readable else None
+        states = {grant.state(self.now) for grant in self.rows.grants(family.grant_ids)}
+        readable = {GrantState.ACTIVE, GrantState.CONSUMED} if family.is_single_use else {GrantState.ACTIVE}
+        return family if states & readable else None
 
     def revoke(self, family_id: str) -> TokenFamily | None:
         """End a family: its tokens, and the grants that only they could use."""
-        found = entries.find(self.rows, TokenFamily, family_id)
-        if found is not None:
-            entries.put(self.rows, family_id, replace(found, is_revoked=True), expires_at=found.ends_at)
+        family = entries.find(self.rows, TokenFamily, family_id)
+        if family is not None:
+            entries.put(self.rows, family_id, replace(family, is_revoked=True), expires_at=family.ends_at)
             self.rows.revoke_family(family_id, self.now)
-            self.rows.revoke_grants(found.grant_ids, self.now)
-        return found
+            self.rows.revoke_grants(family.grant_ids, self.now)
+        return family
 
     def _mint(
         self, *, scope: str, user: TokenFamily, include_refresh_token: bool, **_more: object
@@ -220,14 +220,14 @@ class _CodeGrant(_OwnGrant, grants.AuthorizationCodeGrant):
     def query_authorization_code(self, code: str, client: Any) -> Any:
         check_resource(self.request, self.server)
         digest, rows = digest_of(code), self.server.rows
-        found = entries.find(rows, AuthorizationCode, digest)
-        if found is None:
+        stored = entries.find(rows, AuthorizationCode, digest)
+        if stored is None:
             return None
-        if found.is_used:
-            self.server.revoke(found.family)
+        if stored.is_used:
+            self.server.revoke(stored.family)
             return None
-        entries.put(rows, digest, replace(found, is_used=True), expires_at=found.expires_at + DAY_US)
-        return found if found.check_client(client) and self.server.now < found.expires_at else None
+        entries.put(rows, digest, replace(stored, is_used=True), expires_at=stored.expires_at + DAY_US)
+        return stored if stored.check_client(client) and self.server.now < stored.expires_at else None
 
     def authenticate_user(self, authorization_code: Any) -> Any:
         return self.server.family(authorization_code.family)
@@ -243,15 +243,15 @@ class _RefreshGrant(_OwnGrant, grants.RefreshTokenGrant):
 
     def authenticate_refresh_token(self, refresh_token: str) -> Any:
         check_resource(self.request, self.server)
-        found = entries.find(self.server.rows, RefreshToken, digest_of(refresh_token))
-        if found is None or self.server.now >= found.expires_at:
+        stored = entries.find(self.server.rows, RefreshToken, digest_of(refresh_token))
+        if stored is None or self.server.now >= stored.expires_at:
             return None
-        if not found.check_client(self.request.client) or self.server.family(found.family) is None:
+        if not stored.check_client(self.request.client) or self.server.family(stored.family) is None:
             return None
-        if found.rotated_at is not None and not self._may_repeat(found.rotated_at, found.siblings):
-            self.server.reused = self.server.revoke(found.family)
+        if stored.rotated_at is not None and not self._may_repeat(stored.rotated_at, stored.siblings):
+            self.server.reused = self.server.revoke(stored.family)
             return None
-        return found
+        return stored
 
     def _may_repeat(self, rotated_at: int, siblings: int) -> bool:
         return self.server.now - rotated_at < self.server.window_us and siblings < _MOST_SIBLINGS
@@ -300,20 +300,20 @@ class _DeviceGrant(_OwnGrant, DeviceCodeGrant):
     """Exchanges the code of a device once the owner has decided."""
 
     def query_device_credential(self, device_code: str) -> Any:
-        found = entries.find(self.server.rows, DeviceCode, digest_of(device_code))
-        if found is None:
+        device = entries.find(self.server.rows, DeviceCode, digest_of(device_code))
+        if device is None:
             raise InvalidGrantError("The device_code is not known.")
-        if self.server.now >= found.expires_at:
+        if self.server.now >= device.expires_at:
             raise ExpiredTokenError
-        return found
+        return device
 
     def query_user_grant(self, user_code: str) -> Any:
         del user_code
-        found: DeviceCode = self.query_device_credential(self.request.form["device_code"])
-        if found.family is None:
+        device: DeviceCode = self.query_device_credential(self.request.form["device_code"])
+        if device.family is None:
             return None
-        entries.drop(self.server.rows, DeviceCode, found.digest)
-        family = self.server.family(found.family)
+        entries.drop(self.server.rows, DeviceCode, device.digest)
+        family = self.server.family(device.family)
         return family, family is not None
 
     def should_slow_down(self, credential: Any) -> bool:
@@ -342,8 +342,6 @@ class _Revocation(RevocationEndpoint):
 
 def _rights(family: TokenFamily, granted: Sequence[IssuedGrant]) -> dict[str, Any]:
     """Name what was granted, as PDPP asks, and the granted details for RAR requests (RFC 9396)."""
-    one = {"grant_id": family.grant_ids[0]}
-    rights: dict[str, Any] = {"grant_package_id": family.package_id} if family.package_id else one
-    if family.has_details:
-        rights[DETAILS] = [authorization_detail(each.grant) for each in granted]
-    return rights
+    single, package = {"grant_id": family.grant_ids[0]}, {"grant_package_id": family.package_id}
+    details = {DETAILS: [authorization_detail(issued.grant) for issued in granted]}
+    return (package if family.package_id else single) | (details if family.has_details else {})

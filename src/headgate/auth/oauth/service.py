@@ -12,6 +12,7 @@ from authlib.oauth2 import OAuth2Error
 from headgate.auth.documents import DETAIL_TYPE
 from headgate.auth.gateway import bind_grants
 from headgate.auth.grants import Conditions, granted_terms
+from headgate.auth.keys import digest_of, fresh_id, mint
 from headgate.auth.limits import RegistrationLimits
 from headgate.auth.oauth import entries
 from headgate.auth.oauth.client_documents import ClientDocuments
@@ -26,12 +27,11 @@ from headgate.auth.oauth.clients import (
 from headgate.auth.oauth.entries import DeviceCode, PendingRequest, TokenFamily
 from headgate.auth.oauth.rules import DETAILS, Pairs, posted
 from headgate.auth.oauth.server import REQUEST_SECONDS, SECOND_US, OAuthPlace, OAuthReply, TokenServer
-from headgate.auth.tokens import digest_of, fresh_id, mint
 from headgate.errors import NotFound, RateLimited
 from headgate.model.grant import AccessMode
 from headgate.model.instants import DAY_US
 from headgate.policy.resolve import Terms
-from headgate.store.oauth import OAuthRows, OAuthStore
+from headgate.store.ledger.oauth import OAuthRows, OAuthStore
 
 _FAMILY_US = 365 * DAY_US
 #: A client that registered itself and was never approved is removed after this.
@@ -86,19 +86,20 @@ class AuthorizationService:
     def _put_client(self, rows: OAuthRows, client: OAuthClient) -> OAuthClient:
         rows.remove_ended(self.certain())
         known = entries.find_all(rows, OAuthClient)
-        unused = [one for one in known if not one.is_approved]
-        same = next((one for one in unused if _identity(one) == _identity(client)), None)
+        unused = [other for other in known if not other.is_approved]
+        same = next((other for other in unused if _identity(other) == _identity(client)), None)
         if same is not None:
             # Some clients register at every connection; they get the same id. One that was approved is not given
             # away: any program could register under its name, and be taken for it.
             return same
         if len(known) >= _MOST_CLIENTS:
             # After them those whose approvals have all ended: a program that registers anew leaves one each time.
-            living = {one.client_id for one in entries.find_all(rows, TokenFamily) if not one.is_revoked}
-            unused = unused or [one for one in known if one.id not in living and one.origin is _SELF]
+            families = entries.find_all(rows, TokenFamily)
+            living = {family.client_id for family in families if not family.is_revoked}
+            unused = unused or [other for other in known if other.id not in living and other.origin is _SELF]
             if not unused:
                 raise RateLimited(data={"retry_after_seconds": 60})
-            entries.drop(rows, OAuthClient, min(unused, key=lambda one: one.made_at).id)
+            entries.drop(rows, OAuthClient, min(unused, key=lambda other: other.made_at).id)
         entries.put(rows, client.id, client, expires_at=client.made_at + _UNUSED_CLIENT_US)
         return client
 
@@ -138,7 +139,7 @@ class AuthorizationService:
 
         def work(rows: OAuthRows) -> str | None:
             request_id, waiting = mint(), filter(self._is_waiting, entries.find_all(rows, DeviceCode))
-            device = next((one for one in waiting if one.user_code == user_code), None)
+            device = next((candidate for candidate in waiting if candidate.user_code == user_code), None)
             client = None if device is None else entries.find(rows, OAuthClient, device.client_id)
             if device is None or client is None:
                 return None
@@ -158,19 +159,19 @@ class AuthorizationService:
         return _undecided(await entries.look_up(self.store, PendingRequest, digest_of(request_id)), session)
 
     async def approve(
-        self, asked: PendingRequest, place: OAuthPlace, terms: Sequence[Terms], conditions: Conditions
+        self, request: PendingRequest, place: OAuthPlace, terms: Sequence[Terms], conditions: Conditions
     ) -> str:
         """Grant what the owner approved; gives where the browser goes, or nothing for a device."""
         now = self.now()
 
         def work(rows: OAuthRows) -> str:
-            pending = _again(rows, asked)
+            pending = _again(rows, request)
             issued, kind, package_id = granted_terms(terms, conditions, now)
             family = TokenFamily(
                 id=fresh_id("fam"),
                 client_id=pending.client.id,
                 kind=kind,
-                grant_ids=tuple(one.grant.id for one in issued),
+                grant_ids=tuple(grant.grant.id for grant in issued),
                 package_id=package_id,
                 scope=pending.scope,
                 is_single_use=conditions.access_mode is AccessMode.SINGLE_USE,
@@ -185,9 +186,9 @@ class AuthorizationService:
 
         return await self.store.change(work)
 
-    async def deny(self, asked: PendingRequest, place: OAuthPlace) -> str:
+    async def deny(self, request: PendingRequest, place: OAuthPlace) -> str:
         """Refuse a request; gives where the browser goes, or nothing for a device."""
-        return await self.store.change(lambda rows: self._decided(rows, _again(rows, asked), place, None))
+        return await self.store.change(lambda rows: self._decided(rows, _again(rows, request), place, None))
 
     def _decided(
         self, rows: OAuthRows, pending: PendingRequest, place: OAuthPlace, family: TokenFamily | None
@@ -239,14 +240,14 @@ class AuthorizationService:
         return TokenServer(rows, place, now=self.now(), window_us=self.reuse_window_seconds * SECOND_US)
 
 
-def _again(rows: OAuthRows, asked: PendingRequest) -> PendingRequest:
-    return _undecided(entries.find(rows, PendingRequest, asked.digest), asked.session)
+def _again(rows: OAuthRows, request: PendingRequest) -> PendingRequest:
+    return _undecided(entries.find(rows, PendingRequest, request.digest), request.session)
 
 
-def _undecided(found: PendingRequest | None, session: bytes) -> PendingRequest:
-    if found is None or found.is_decided or found.session != session:
+def _undecided(pending: PendingRequest | None, session: bytes) -> PendingRequest:
+    if pending is None or pending.is_decided or pending.session != session:
         raise _is_over()
-    return found
+    return pending
 
 
 def _is_over() -> NotFound:

@@ -20,7 +20,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from headgate.auth.tokens import read_bearer
+from headgate.auth.keys import read_bearer
 from headgate.mcp.gateway.answers import INSTRUCTIONS, TOOLS, ToolResult, answer
 from headgate.operations.registry import Registry
 from headgate.operations.spec import Identity

@@ -15,15 +15,15 @@ from headgate.mcp.serve.results import Outcome
 from headgate.mcp.serve.tools import TOOLS
 from headgate.model.grant import Access
 from headgate.model.ids import RequestId
-from headgate.reading.local import LocalResourceServer, ReadContext
-from headgate.reading.services import ReadServices
+from headgate.reading.home import ReadableHome, ReadContext
+from headgate.reading.local import LocalResourceServer
 
 #: What a word without a name is taken for.
 _MAIN = {"schema": "stream", "query_records": "stream", "aggregate": "stream", "search": "q", "fetch": "id"}
 
 
 async def look(
-    services: ReadServices, access: Access, tool: str, arguments: Mapping[str, Any], provider_url: str
+    services: ReadableHome, access: Access, tool: str, arguments: Mapping[str, Any], provider_url: str
 ) -> Outcome:
     """Run a tool as a client would be answered; the log names it as the owner's own look."""
     _refuse_unknown(tool)

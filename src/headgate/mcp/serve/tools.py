@@ -291,6 +291,13 @@ def _with_modes(tool: Json, modes: Sequence[SearchMode]) -> Json:
 
 
 WHOLE = Surface(TOOLS, TEMPLATES, INSTRUCTIONS)
+
+
+def surface_of(*, has_meaning: bool) -> Surface:
+    """Return what agents are offered of a home, over HTTP and stdio alike."""
+    return WHOLE.with_modes(tuple(SearchMode)) if has_meaning else WHOLE
+
+
 #: For a resource server that reads no windows: what cannot be served is not offered.
 WITHOUT_WINDOWS = Surface(
     tuple(tool for tool in TOOLS if tool["name"] != _WINDOW_TOOL),

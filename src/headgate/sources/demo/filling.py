@@ -22,7 +22,7 @@ from headgate.sources.money.ledger import money_declaration
 from headgate.sources.notes.source import NOTE_STREAM
 
 if TYPE_CHECKING:
-    from headgate.store.relational.store import Store
+    from headgate.store.engines.store import Store
 
 HOME_MAIL, WORK_MAIL, CALENDAR, CHAT, BANK, NOTES = (
     "Home mail",

@@ -18,7 +18,7 @@ from headgate.sources.exports.content_lines import calendar_begin, calendar_end,
 from headgate.sources.exports.mail import AttachedFile, entry, mbox_name
 
 if TYPE_CHECKING:
-    from headgate.store.relational.store import Store
+    from headgate.store.engines.store import Store
 
 #: The streams of each format, and a field by which a stream of that name is known to be one.
 STREAMS: Mapping[str, Mapping[str, str]] = {

@@ -1,1 +1,1 @@
-"""The PostgreSQL engine: many homes in one database, any number of processes on any number of machines."""
+"""PostgreSQL: connections to one home of a database, its dialect and its schema; many homes share a database."""

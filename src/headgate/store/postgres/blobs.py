@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from typing import IO
 
 from headgate.errors import BlobNotFound
 from headgate.model.ids import BlobId
+from headgate.store.format.blobs import receive
 from headgate.store.postgres.database import HomePlace, PostgresDatabase, translated
 from headgate.store.postgres.dialect import SQL
-from headgate.store.postgres.readers import PostgresReaders
-from headgate.store.relational.database import Database
-from headgate.store.relational.write.blobs import receive
+from headgate.store.sql.database import Database
 
 _PART_BYTES = 1024 * 1024
 
@@ -68,12 +67,16 @@ class BlobRows:
             raise BlobNotFound
 
 
-class ServedBlobRows(BlobRows):
-    """Implements `relational.store.BlobContents`: files are read on the connections of other short reads."""
+#: Does a short read on a connection that is free.
+ReadPart = Callable[[Callable[[Database, object], bytes | None]], Awaitable[bytes | None]]
 
-    def __init__(self, place: HomePlace, readers: PostgresReaders) -> None:
+
+class ServedBlobRows(BlobRows):
+    """Implements `engines.store.BlobContents`: files are read on the connections of other short reads."""
+
+    def __init__(self, place: HomePlace, read: ReadPart) -> None:
         super().__init__(place)
-        self._readers = readers
+        self._read = read
 
     async def read(self, blob_id: BlobId, start: int, end: int | None) -> AsyncIterator[bytes]:
         """Read a file from one byte to another, in pieces.
@@ -98,7 +101,7 @@ class ServedBlobRows(BlobRows):
         return await self._numbered(blob_id, 0) is not None
 
     async def _numbered(self, blob_id: BlobId, number: int) -> bytes | None:
-        return await self._readers.short(lambda database, _: _part(database, blob_id, number))
+        return await self._read(lambda database, _: _part(database, blob_id, number))
 
 
 def remove_parts(database: Database, blob_ids: Sequence[BlobId]) -> None:

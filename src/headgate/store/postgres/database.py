@@ -26,9 +26,9 @@ from headgate.errors import (
     StorageUnusable,
 )
 from headgate.store.postgres.dialect import DIALECT, SQL, PostgresDialect, numbered
-from headgate.store.relational.catalog import Catalog
-from headgate.store.relational.database import QUERY_SECONDS
-from headgate.store.relational.write.texts import WaitingTexts
+from headgate.store.sql.catalog import Catalog
+from headgate.store.sql.database import QUERY_SECONDS
+from headgate.store.sql.texts import WaitingTexts
 
 _CONNECT_SECONDS = 5
 _LOCK_SECONDS = 30
@@ -92,7 +92,7 @@ class Watched:
 
 
 class PostgresDatabase:
-    """Implements `relational.database.Database`; a connection that was lost is made again by the next transaction."""
+    """Implements `sql.database.Database`; a connection that was lost is made again by the next transaction."""
 
     def __init__(self, place: HomePlace, *, statement_seconds: float = math.inf) -> None:
         self.place = place

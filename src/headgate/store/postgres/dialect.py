@@ -1,4 +1,4 @@
-"""How PostgreSQL writes what differs between engines; implements `relational.database.Dialect`.
+"""How PostgreSQL writes what differs between engines; implements `sql.database.Dialect`.
 
 A statement is written with ``?`` for its values and ``:home`` for the home, as in the files of ``sql/``; `numbered` turns
 it into PostgreSQL's form. Typed values lie in three arrays, so that a declaration changes no table.
@@ -15,10 +15,9 @@ from hashlib import sha256
 from typing import Any
 
 from headgate.model.query import Scalar
-from headgate.store.relational.column_values import Column, ColumnKind, TypedColumn
-from headgate.store.relational.database import Database
-from headgate.store.relational.read.scope import bindable
-from headgate.store.statements import statements_of
+from headgate.store.format.columns import Column, ColumnKind, TypedColumn, bindable
+from headgate.store.sql.database import Database
+from headgate.store.sql.statements import statements_of
 
 #: How the macros of shared statements are written here.
 _MACROS = {

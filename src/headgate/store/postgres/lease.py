@@ -50,7 +50,7 @@ class Lease:
 class LeasedTurn:
     """Whether it is the turn of this process to do work that is done little by little; asks the database seldom.
 
-    Implements `relational.writer.IdleTurn`.
+    Implements `changes.writer.IdleTurn`.
     """
 
     #: When a process that has no turn looks again, and so how late one takes over.

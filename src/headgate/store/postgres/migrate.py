@@ -9,10 +9,10 @@ from typing import Any
 from psycopg import sql
 
 from headgate.errors import ConfigInvalid, StorageUnusable
-from headgate.store.lexical import analyser
+from headgate.store.format import analyser
 from headgate.store.postgres.database import HomePlace, PostgresDatabase, connect, translated
 from headgate.store.postgres.dialect import SQL
-from headgate.store.relational.copied_tables import refuse_unfinished_copy
+from headgate.store.sql.database import refuse_unfinished_copy
 
 _NAME = re.compile(r"(\d{4})_\w+\.sql")
 #: What a new home starts from. Its word index is of this version from the beginning.

@@ -24,8 +24,8 @@ from headgate.errors import (
     StorageReadOnly,
     StorageUnusable,
 )
-from headgate.store.relational.database import QUERY_SECONDS
-from headgate.store.relational.write.texts import WaitingTexts
+from headgate.store.sql.database import QUERY_SECONDS
+from headgate.store.sql.texts import WaitingTexts
 from headgate.store.sqlite import checkpoint
 from headgate.store.sqlite.dialect import DIALECT, SQL, SqliteDialect
 from headgate.system import open_private
@@ -67,7 +67,7 @@ _Row = TypeVar("_Row", bound=tuple[Any, ...])
 
 
 class SqliteDatabase:
-    """One SQLite connection, whose queries are interrupted at a deadline; implements `relational.database.Database`."""
+    """One SQLite connection, whose queries are interrupted at a deadline; implements `sql.database.Database`."""
 
     __slots__ = ("_deadline", "_frozen", "db", "most_bytes", "path", "texts")
 

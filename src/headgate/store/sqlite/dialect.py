@@ -1,4 +1,4 @@
-"""How SQLite writes what differs between engines; implements `relational.database.Dialect`."""
+"""How SQLite writes what differs between engines; implements `sql.database.Dialect`."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headgate.model.query import Scalar
-from headgate.store.relational.column_values import Column, ColumnKind, TypedColumn
-from headgate.store.relational.database import Database
-from headgate.store.relational.read.scope import bindable
-from headgate.store.statements import statements_of
+from headgate.store.format.columns import Column, ColumnKind, TypedColumn, bindable
+from headgate.store.sql.database import Database
+from headgate.store.sql.statements import statements_of
 
 #: How the macros of shared statements are written here.
 _MACROS = {

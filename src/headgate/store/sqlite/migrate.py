@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from headgate.errors import StorageUnusable
-from headgate.store.relational.column_values import Column, ColumnKind
+from headgate.store.format.columns import Column, ColumnKind
 from headgate.store.sqlite.database import SqliteDatabase, connect, create_private
 from headgate.system import sync_directory
 

@@ -11,13 +11,14 @@ from starlette.types import Receive
 from headgate.errors import BodyCutShort, InvalidRequest, ResourceLimit
 from headgate.model.grant import Access
 from headgate.model.ids import ConnectionId, RequestId
-from headgate.reading.local import LocalResourceServer, ReadContext
+from headgate.reading.home import ReadContext
+from headgate.reading.local import LocalResourceServer
 from headgate.reading.port import ReadAnswer
 from headgate.web.api.definitions import Endpoint
 from headgate.web.api.params import Given
 from headgate.web.http import BODY_CUT
 from headgate.web.replies import HttpReply
-from headgate.web.services import WebServices
+from headgate.wiring import Services
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -33,7 +34,7 @@ class Call(msgspec.Struct, frozen=True):
     receive: Receive
     #: What the server notes about the request while it arrives.
     state: Mapping[str, Any]
-    services: WebServices
+    services: Services
 
     def resource_server(self) -> LocalResourceServer:
         """Bind the resource server to this call."""

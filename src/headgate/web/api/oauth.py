@@ -8,7 +8,8 @@ from urllib.parse import parse_qs, parse_qsl
 
 import msgspec
 
-from headgate.auth.introspect import introspect
+from headgate.auth.documents import introspect
+from headgate.auth.grants import revoke_grant
 from headgate.auth.oauth.rules import Pairs
 from headgate.auth.oauth.server import OAuthPlace, OAuthReply
 from headgate.auth.oauth.service import AuthorizationService, server_metadata
@@ -117,7 +118,8 @@ async def revocation(request: WebRequest) -> HttpReply:
     """End a grant for its owner, or for the client that holds it."""
     token = request.context.headers.bearer
     assert token is not None
-    await request.services.revoke_grant(token, _grant_id(request.places["grant_id"]))
+    services, named = request.services, _grant_id(request.places["grant_id"])
+    await revoke_grant(services.ledger, services.admission, token, named, clock=services.clock)
     return json_reply({"revoked": True}, headers=_HEADERS)
 
 

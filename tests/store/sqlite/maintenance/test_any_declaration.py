@@ -19,8 +19,8 @@ from headgate.model.ids import ConnectionId, FieldName, RecordId
 from headgate.model.plan import PagePlan, Reach
 from headgate.model.rows import Batch
 from headgate.sources.exporting import ExportFormat, export_connection
-from headgate.store.maintenance import commands_of
-from headgate.store.sqlite.engine import SqliteStore
+from headgate.store.engines.commands import commands_of
+from headgate.store.engines.sqlite import SqliteStore
 from tests.hostile.store.scene import MAIL, MESSAGES, NOW, damages, filled, line, with_store
 
 _CHARACTERS = st.sampled_from(

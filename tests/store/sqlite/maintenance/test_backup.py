@@ -9,9 +9,9 @@ import pytest
 
 from headgate.errors import Conflict, IntegrityBroken, NotFound
 from headgate.home import Home, open_home
-from headgate.store.maintenance import commands_of
-from headgate.store.sqlite.engine import SqliteStore
-from headgate.store.sqlite.maintenance.backup import restore, verify
+from headgate.store.engines.commands import commands_of
+from headgate.store.engines.sqlite import SqliteStore
+from headgate.store.maintenance.backup import restore, verify
 from tests.hostile.store.scene import damages, filled, line, read, with_store
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from headgate.home import Home
-from headgate.store.sqlite.engine import SqliteStore
-from headgate.store.sqlite.maintenance.fsck import check_store
-from headgate.store.sqlite.maintenance.opening import blob_files, reading_store, writing_store
-from headgate.store.sqlite.paths import FILE
+from headgate.store.engines.sqlite import SqliteStore
+from headgate.store.maintenance.sqlite_check import check_store
+from headgate.store.maintenance.sqlite_home import blob_files, reading_store, writing_store
+from headgate.store.sqlite import FILE
 from tests.hostile.store.scene import batch, damages, deletion, filled, line, with_store
 from tests.store.declared import ODD
 from tests.store.engines import Driven

@@ -7,7 +7,7 @@ from pathlib import Path
 from headgate.home import open_home
 from headgate.model.hiding import HidingRule, RuleId, RuleKind
 from headgate.model.ids import RecordId
-from headgate.store import maintenance
+from headgate.store.engines import commands
 from tests.store.declared import NOTES
 from tests.store.engines import NOW, Driven
 from tests.store.ledger import Ledger
@@ -32,13 +32,13 @@ def filled(place: Path) -> Ledger:
 def test_hidden_records_are_counted_checked_and_backed_up(tmp_path: Path):
     filled(tmp_path / "home")
     home = open_home(tmp_path / "home")
-    (connection,) = maintenance.commands_of(home).stats().connections
+    (connection,) = commands.commands_of(home).stats().connections
     assert {one.stream: one.record_count for one in connection.streams if one.record_count} == {NOTES: 3}
-    found = maintenance.commands_of(home).check(progress)
+    found = commands.commands_of(home).check(progress)
     assert (found.record_count, list(found.damages)) == (3, [])
-    copied = maintenance.commands_of(home).back_up(tmp_path / "backup", progress)
-    assert copied == maintenance.verify_backup(tmp_path / "backup", progress)
-    maintenance.commands_of(open_home(tmp_path / "other")).restore(tmp_path / "backup", progress, end_at=None)
+    copied = commands.commands_of(home).back_up(tmp_path / "backup", progress)
+    assert copied == commands.verify_backup(tmp_path / "backup", progress)
+    commands.commands_of(open_home(tmp_path / "other")).restore(tmp_path / "backup", progress, end_at=None)
     ledger = Ledger.__new__(Ledger)
     ledger.store = Driven("sqlite", tmp_path / "other")
     ledger.ids = (connection.connection_id,)
@@ -53,8 +53,8 @@ def test_a_hidden_record_is_erased_with_the_tombstone_that_it_left(tmp_path: Pat
     (connection,) = filled(tmp_path / "home").ids
     home = open_home(tmp_path / "home")
     for key in ("late", "early"):
-        erased = maintenance.commands_of(home).erase_record(connection, stream=NOTES, record_id=RecordId(key))
+        erased = commands.commands_of(home).erase_record(connection, stream=NOTES, record_id=RecordId(key))
         assert erased.record_count == 1
     content = b"".join(path.read_bytes() for path in home.path.rglob("*") if path.is_file())
     assert b"late" not in content.replace(b"latest", b"")
-    assert maintenance.commands_of(home).check(progress).damages == ()
+    assert commands.commands_of(home).check(progress).damages == ()

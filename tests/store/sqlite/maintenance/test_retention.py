@@ -15,9 +15,9 @@ from headgate.model.plan import AggregatePlan, ChangesPlan, Reach
 from headgate.model.query import Metric
 from headgate.model.record import Tombstone
 from headgate.model.rows import Changes
-from headgate.store.relational.maintenance.retention import KEEP_DAYS, ChangeRetention
-from headgate.store.sqlite.engine import SqliteStore
-from headgate.store.sqlite.maintenance.opening import reading_store, writing_store
+from headgate.store.changes.retention import KEEP_DAYS, ChangeRetention
+from headgate.store.engines.sqlite import SqliteStore
+from headgate.store.maintenance.sqlite_home import reading_store, writing_store
 from tests.hostile.store.scene import (
     FIELDS,
     MESSAGES,

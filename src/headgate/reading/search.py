@@ -1,0 +1,219 @@
+"""Search: hits by words, by meaning, or both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+
+import msgspec
+
+from headgate.audit.journal import disclosed
+from headgate.model.disclosure import Disclosed
+from headgate.model.ids import FieldName
+from headgate.model.instants import iso
+from headgate.model.query import SearchMode, SearchQuery
+from headgate.model.rows import Hit, SearchPage, Snippet, Understood
+from headgate.model.warning import ReadWarning, index_building, records_damaged, search_partial
+from headgate.model.wire import HitBody
+from headgate.policy import cursors
+from headgate.policy.allowance import StreamScope
+from headgate.policy.decide import decide_search
+from headgate.reading.home import CurrentRead, Labels, Served, bounded, labels_of, time_field
+from headgate.reading.links import record_path, search_link, search_path, window_path
+from headgate.reading.port import Body
+from headgate.text.marks import cut_marked
+from headgate.text.titles import TITLE_SOURCES, title_field
+
+_SCORE_KINDS = {SearchMode.LEXICAL: "relevance", SearchMode.SEMANTIC: "cosine_similarity"}
+_FURTHER_CHARS = 48
+
+
+async def search(read: CurrentRead, query: SearchQuery, title_chars: int | None) -> Served:
+    """Find records; with ``title_chars`` hits are for a model, and bring along what their titles are made of."""
+    allowance, seals = read.decisions.allowance, read.home.seals()
+    fields = () if title_chars is None else TITLE_SOURCES
+    decision = decide_search(allowance, query, seals, fields=fields, preview_chars=title_chars)
+    plan = bounded(decision.plan, read.most)
+    page = SearchPage((), None, 0)
+    if plan.reaches:
+        async with read.home.searches.of(read.context.access):
+            page = await read.home.store.search(plan)
+    token = None
+    if page.next is not None:
+        token = cursors.seal_hit(seals, page.next, decision.binding)
+    labels = labels_of(allowance, decision.scopes)
+    draw = _hit_row if title_chars is None else _titled_hit_row
+    rows = [draw(hit, labels, query.mode) for hit in page.hits]
+    lacks = (index_building(),) if page.is_index_building else ()
+    lacks += (search_partial(),) if page.is_cut else ()
+    if plan.limit < decision.plan.limit and page.next is not None:
+        lacks += read.shortage(len(page.hits))
+    warnings = (*read.context.warnings, *decision.warnings, *lacks, *records_damaged(page.damaged))
+    searched = {connection.id for scope in decision.scopes for connection in scope.connections}
+    body: Body = {
+        "object": "list",
+        "data": rows,
+        "has_more": page.next is not None,
+        "url": search_path(query.mode),
+        "links": {
+            "self": search_link(query),
+            "next": None if token is None else search_link(query, token),
+        },
+        "meta": _meta(page, warnings, connections=len(searched)),
+    }
+    if token is not None:
+        body["next_cursor"] = token
+    return Served(body, _hits_shown(page, rows, decision.scopes))
+
+
+def _hit_row(hit: Hit, labels: Labels, mode: SearchMode, excerpts: list[Body] | None = None) -> Body:
+    """Return a hit: where it is, what matched, and how to read on."""
+    record = hit.record
+    origin = labels.of(record.connection_id)
+    row: Body = {
+        "object": "search_result",
+        "stream": record.stream,
+        "record_key": record.id,
+        "connector_id": origin["connector_key"],
+        **origin,
+        "emitted_at": iso(record.emitted_at),
+        "matched_fields": list(hit.matched_fields),
+        "evidence_excerpts": (
+            [_excerpt(hit, snippet) for snippet in hit.snippets] if excerpts is None else excerpts
+        ),
+        "record_url": record_path(record.stream, record.id),
+    }
+    if hit.authored_at is not None:
+        row["authored_at"] = iso(hit.authored_at)
+    if hit.missing:
+        row |= {"match": "partial", "missing": list(hit.missing)}
+    if hit.snippets:
+        row["snippet"] = {"field": hit.snippets[0].field, "text": hit.snippets[0].text}
+    return row if mode is SearchMode.LEXICAL else row | _retrieval(hit, mode)
+
+
+def _retrieval(hit: Hit, mode: SearchMode) -> Body:
+    """Return what found a hit, and how good a match it is there."""
+    scores = {
+        source: {"kind": _SCORE_KINDS[source], "value": value, "order": "higher_is_better"}
+        for source, value in hit.scores.items()
+    }
+    body: Body = {"retrieval_mode": mode}
+    if mode is SearchMode.SEMANTIC:
+        return body | {"score": scores[mode]}
+    return body | {"retrieval_sources": list(scores), "scores": scores}
+
+
+def _titled_hit_row(hit: Hit, labels: Labels, mode: SearchMode) -> Body:
+    """Return a hit for a model: short excerpts, and the one field that its title is made of, if there is one."""
+    row = _hit_row(hit, labels, mode, [_short_excerpt(hit, index) for index in range(len(hit.snippets))])
+    row["data"] = msgspec.json.decode(hit.record.body, type=dict[str, Any])
+    name = title_field(cast("HitBody", row))
+    row["data"] = {} if name is None else {name: row["data"][name]}
+    return row
+
+
+def _meta(page: SearchPage, warnings: Iterable[ReadWarning], *, connections: int) -> Body:
+    """Return the number of matches, and whether all of them were ranked together.
+
+    By words, recall is complete unless they stand in more places than one search reads: cursors lead from one ranked
+    window to the next, down to the oldest match. By meaning it is not while vectors are still to be made.
+    """
+    recall: Body = {
+        "complete": not page.pending_count and not page.is_cut,
+        "ranking_scope": "all_matches" if page.ranked_all else "candidate_window",
+        "truncated": page.is_cut,
+        "sources_searched_count": connections,
+    }
+    if page.ranked_count is not None:
+        recall["ranked_candidate_count"] = page.ranked_count
+    if page.pending_count:
+        recall["pending_count"] = page.pending_count
+    return {
+        # As many as the pages give, so that a reader of the number misses none.
+        "count": None if page.count is None or page.is_cut else page.count + page.partial_count,
+        "count_accuracy": "unknown" if page.count is None or page.is_cut else "exact",
+        **({"partial_count": page.partial_count} if page.partial_count else {}),
+        "understood": _understood(page.understood),
+        "recall": recall,
+        "warnings": [warning.document() for warning in warnings],
+    }
+
+
+def _understood(found: Understood) -> Body:
+    """Return how a query was understood: its words with other forms that were found, and what was left out."""
+    words = [
+        {
+            "word": word.word,
+            **({"forms": list(word.forms)} if word.forms else {}),
+            **({"corrected_to": list(word.corrected)} if word.corrected else {}),
+        }
+        for word in found.words
+    ]
+    body: Body = {"words": words}
+    if found.left_out:
+        body["left_out"] = list(found.left_out)
+    if found.excluded:
+        body["excluded"] = list(found.excluded)
+    return body
+
+
+def _excerpt(hit: Hit, snippet: Snippet) -> Body:
+    """Return one excerpt of a match that can be used without the hit."""
+    record = hit.record
+    by_meaning = bool(hit.scores) and SearchMode.LEXICAL not in hit.scores
+    return {
+        "object": "evidence_excerpt",
+        "field_path": snippet.field,
+        "preview_text": snippet.text,
+        "truncated": not snippet.complete,
+        "provenance": "semantic_match" if by_meaning else "lexical_match",
+        "read": {
+            "object": "field_window_read",
+            "method": "GET",
+            "route": window_path(record.stream, record.id),
+            "stream": record.stream,
+            "record_id": record.id,
+            "field": snippet.field,
+            "connection_id": record.connection_id,
+            "offset_chars": 0 if snippet.complete else snippet.match_chars,
+        },
+    }
+
+
+def _short_excerpt(hit: Hit, index: int) -> Body:
+    """Return one excerpt of a match, and where to read on below the hit's ``record_url``.
+
+    The hit already has the record's identity and the first snippet, so the excerpt omits them; further fields
+    are cut shorter, and a field that is complete has no place to read on.
+    """
+    snippet = hit.snippets[index]
+    body: Body = {"field_path": snippet.field}
+    if index:
+        body["preview_text"] = cut_marked(snippet.text, _FURTHER_CHARS)
+    body["truncated"] = not snippet.complete
+    return body if snippet.complete else body | {"read": {"offset_chars": snippet.match_chars}}
+
+
+def _hits_shown(
+    page: SearchPage, rows: Sequence[Body], scopes: Sequence[StreamScope]
+) -> tuple[Disclosed, ...]:
+    """Name the fields that hits show: those of the snippets, of the title, and of the record's time."""
+    times = {
+        (connection.id, scope.stream): time_field(scope)
+        for scope in scopes
+        for connection in scope.connections
+    }
+    return tuple(
+        part
+        for hit, row in zip(page.hits, rows, strict=True)
+        for part in disclosed(
+            [hit.record], _hit_fields(hit, row, times[hit.record.connection_id, hit.record.stream])
+        )
+    )
+
+
+def _hit_fields(hit: Hit, row: Body, field: FieldName | None) -> tuple[FieldName, ...]:
+    time = None if hit.authored_at is None else field
+    named = [*(snippet.field for snippet in hit.snippets), *row.get("data", ()), time]
+    return tuple(dict.fromkeys(name for name in named if name is not None))

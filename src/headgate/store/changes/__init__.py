@@ -1,0 +1,1 @@
+"""Change the store: declarations, connections, records, rules and files, in the transactions of the writer."""

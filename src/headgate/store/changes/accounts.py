@@ -1,0 +1,101 @@
+"""Connections: the owner's accounts, with their shelves and states. All inside the writer's transaction."""
+
+from __future__ import annotations
+
+from headgate.errors import ConnectionNotFound
+from headgate.model.ids import BlobId, ConnectionId, ConnectorKey
+from headgate.model.record import Connection
+from headgate.store.changes.word_index import delete_texts
+from headgate.store.format.row_numbers import RID_SHIFT
+from headgate.store.format.streams import Shelf
+from headgate.store.sql.catalog import Catalog, bump_catalog, current
+from headgate.store.sql.database import Database
+from headgate.store.sql.vector_blocks import delete_vectors
+
+
+def create(database: Database, connection: Connection) -> None:
+    """Add a connection."""
+    database.run(
+        database.sql["insert_connection"],
+        (connection.id, connection.connector_key, connection.display_name, connection.created_at),
+    )
+    make_shelves(database, connection.connector_key)
+
+
+def make_shelves(database: Database, connector_key: ConnectorKey) -> None:
+    """Return every connection of a connector its shelves, in the order the connections were made.
+
+    Their numbers settle ties between connections. If a shelf were numbered when its first record comes in, the
+    order of ties would show which connection had a record first, even a hidden one.
+    """
+    database.run(database.sql["make_shelves"], (connector_key,))
+    bump_catalog(database)
+
+
+def make_hidden_shelf(database: Database, connection_id: ConnectionId, stid: int) -> None:
+    """Make the shelf for what rules hide of a stream of a connection."""
+    database.run(database.sql["make_hidden_shelf"], (connection_id, stid))
+    bump_catalog(database)
+
+
+def rename(database: Database, connection_id: ConnectionId, display_name: str) -> None:
+    """Return a connection another name."""
+    _must_exist(database, connection_id)
+    database.run(database.sql["rename_connection"], (display_name, connection_id))
+    bump_catalog(database)
+
+
+def delete(database: Database, connection_id: ConnectionId) -> None:
+    """Remove a connection, its records and everything stored beside them."""
+    _must_exist(database, connection_id)
+    catalog = current(database, Catalog())
+    for shelf in (*catalog.by_sid.values(), *catalog.retired_shelves):
+        if shelf.connection_id == connection_id:
+            _empty(database, shelf)
+    database.run(database.sql["delete_connection"], (connection_id,))
+    bump_catalog(database)
+
+
+def _empty(database: Database, shelf: Shelf) -> None:
+    stream, first, last = shelf.stream, shelf.sid << RID_SHIFT, (shelf.sid + 1) << RID_SHIFT
+    delete_texts(database, shelf)
+    delete_vectors(database, shelf.sid)
+    for table in (
+        *database.dialect.typed_tables(stream.stid),
+        "chunk",
+        "blob_use",
+        "invalid",
+        "life",
+        "record",
+    ):
+        database.run(database.sql["delete_rows_between"].format(table=table), (first, last))
+    database.run(database.sql["delete_shelf_times"], (shelf.sid,))
+    database.run(database.sql["delete_shelf"], (shelf.sid,))
+
+
+def state(database: Database, connection_id: ConnectionId) -> bytes | None:
+    """Return the document that a collector last stored for itself.
+
+    Raises:
+        ConnectionNotFound: there is none of that id.
+    """
+    row = database.one(database.sql["connection_state"], (connection_id,))
+    if row is None:
+        raise ConnectionNotFound
+    return row[0]
+
+
+def put_state(database: Database, connection_id: ConnectionId, document: bytes) -> None:
+    """Store a document for a collector, to be read by its next run."""
+    _must_exist(database, connection_id)
+    database.run(database.sql["set_connection_state"], (document, connection_id))
+
+
+def note_blob(database: Database, blob_id: BlobId, mime_type: str, size_bytes: int, *, at: int) -> None:
+    """Note a file whose bytes are stored, and when."""
+    database.run(database.sql["insert_blob"], (blob_id, mime_type, size_bytes, at))
+
+
+def _must_exist(database: Database, connection_id: ConnectionId) -> None:
+    if database.one(database.sql["connection_exists"], (connection_id,)) is None:
+        raise ConnectionNotFound

@@ -1,0 +1,1 @@
+"""Grants, tokens, the owner and the chain of disclosures."""

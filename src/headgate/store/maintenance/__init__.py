@@ -1,0 +1,1 @@
+"""Check, copy, back up and measure a store."""

@@ -1,0 +1,65 @@
+"""What a copy of a store consists of: which tables, their keys, and how each of them changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+
+class Changing(Enum):
+    """How a table changes, which decides how a copy that was stopped goes on."""
+
+    #: It is small: copied whole each time.
+    ANYHOW = auto()
+    #: A change of it changes a number that the copy notes: copied in portions, anew if that number changed.
+    NOTED = auto()
+    #: It only grows, by larger keys: a copy goes on after the last one.
+    GROWS = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table that is copied row by row. Its columns are those that both stores have."""
+
+    name: str
+    key: tuple[str, ...]
+    changing: Changing = Changing.ANYHOW
+
+
+#: Typed values, the bytes of files and the numbers in ``meta`` are copied by other means.
+TABLES = (
+    Table("declaration", ("connector_key", "version")),
+    Table("connection", ("id",)),
+    Table("stream", ("stid",)),
+    Table("field", ("stid", "fid")),
+    Table("shelf", ("sid",)),
+    Table("shelf_time", ("sid", "fid")),
+    Table("hiding_rule", ("id",)),
+    Table("change_day", ("day",)),
+    Table("vector_shelf", ("sid",)),
+    Table("idempotency", ("key",)),
+    Table("blob_gone", ("blob_id",)),
+    Table("record", ("rid",), Changing.NOTED),
+    Table("life", ("rid", "seq"), Changing.NOTED),
+    Table("chunk", ("rid", "fid", "n"), Changing.NOTED),
+    Table("invalid", ("rid", "pointer"), Changing.NOTED),
+    Table("blob", ("blob_id",), Changing.NOTED),
+    Table("blob_use", ("blob_id", "rid", "fid"), Changing.NOTED),
+    Table("word_segment", ("gid",), Changing.NOTED),
+    Table("word_leaf", ("lid",), Changing.NOTED),
+    Table("vector_block", ("bid",), Changing.NOTED),
+    Table("vector_stale", ("rid", "fid"), Changing.NOTED),
+    Table("grant_issued", ("id",)),
+    Table("token", ("digest",)),
+    Table("audit", ("seq",), Changing.GROWS),
+    Table("audit_pruned", ("last",), Changing.GROWS),
+    Table("audit_journal", ("name",)),
+    Table("spent", ("grant_id", "day")),
+    Table("owner", ("id",)),
+    Table("owner_browser", ("digest",)),
+    Table("owner_passkey", ("id",)),
+    Table("owner_challenge", ("digest",)),
+    Table("oauth_entry", ("kind", "key")),
+)
+#: Facts in ``meta`` that mean the same in every engine.
+FACTS = ("seq", "pruned_seq", "catalog", "words", "words_filled")

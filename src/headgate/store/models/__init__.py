@@ -1,0 +1,1 @@
+"""Models for search by meaning: they turn texts into vectors, and know nothing of a store."""

@@ -1,1 +1,0 @@
-"""Keep the tables in good order: check them, prune what is old."""

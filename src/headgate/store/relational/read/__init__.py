@@ -1,1 +1,0 @@
-"""Read records: the SQL that plans are compiled to."""

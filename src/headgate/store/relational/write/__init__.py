@@ -1,1 +1,0 @@
-"""Change the store: declarations, accounts, records and files."""

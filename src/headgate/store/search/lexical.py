@@ -1,0 +1,457 @@
+"""Search: the records that hold all the words, the best first; then those that hold some of them, the best first.
+
+What may be seen is settled before anything is looked up: `visible_text` gives the segments of the index that the plan
+reaches, and everything after it (matches, rarity, scores, counts, forms) is computed from these alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from headgate.errors import CursorExpired
+from headgate.model.ids import RecordId
+from headgate.model.plan import SearchPlan, SearchPosition
+from headgate.model.query import SearchSort
+from headgate.model.rows import Hit, SearchPage, Understood
+from headgate.store.format.segments import Numbers
+from headgate.store.queries.rows import readable_keys
+from headgate.store.queries.scope import passing
+from headgate.store.search.hits import RankedHit, show
+from headgate.store.search.matching import FoundNeed, Matcher
+from headgate.store.search.query import SearchQuestion, understand
+from headgate.store.search.ranking import (
+    Held,
+    Occurrences,
+    closeness,
+    holding,
+    rarity,
+    restricted,
+    rounded,
+    score,
+)
+from headgate.store.search.scope import SearchScope, search_scope
+from headgate.store.search.visible_text import SegmentMemory, VisibleText
+from headgate.store.sql.catalog import Catalog
+from headgate.store.sql.database import Database
+from headgate.store.sql.word_segments import is_current
+
+#: So many matches are ranked together; of more, the newest, and the answer says so.
+RANKED_MOST = 10_000
+#: A record that lacks words is a match if the words it holds have at least this part of the rarity of all.
+_PARTIAL_PART = 0.1
+#: What the places of this version look like.
+_FORMAT = 5
+_NO_TIME = -(1 << 63)
+_AFTER_ALL = (1 << 63) - 1
+
+
+class _RankWindow(NamedTuple):
+    """Which matches are ranked together: from one place in time to another, the newer end left out."""
+
+    top: tuple[int, int]
+    bottom: tuple[int, int]
+
+
+_EVERYTHING = _RankWindow((_AFTER_ALL, _AFTER_ALL), (_NO_TIME, 0))
+
+
+class _Frozen(NamedTuple):
+    """What stays the same from page to page, whatever comes and goes in between."""
+
+    window: _RankWindow
+    is_first_window: bool
+    #: How much rarity the words of a match must have together; None: a match holds all words.
+    least_worth: int | None
+    rarities: tuple[int, ...]
+    #: For each need the words that were taken for it because of a typing error.
+    corrected: tuple[tuple[bytes, ...], ...]
+
+
+class Place(NamedTuple):
+    """A place in the order of hits: all words first, then the better, then the newer, then by key."""
+
+    #: 1 if the record lacks a word, else 0.
+    is_partial: int
+    #: The score, negated; 0 where hits are ordered by time.
+    by_score: int
+    #: The time, negated; the largest number for none.
+    by_time: int
+    record_id: str
+    rid: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Matches:
+    """Matches as columns; those that are ranked together are in order of their numbers."""
+
+    records: Numbers
+    bits: Numbers
+    is_partial: Numbers
+
+    def chosen(self, places: Numbers) -> _Matches:
+        return _Matches(self.records[places], self.bits[places], self.is_partial[places])
+
+    def in_order(self) -> _Matches:
+        return self.chosen(np.argsort(self.records))
+
+
+@dataclass(frozen=True, slots=True)
+class _Ordered:
+    """What matches are ordered by, as columns: what is smaller comes first."""
+
+    matches: _Matches
+    by_score: Numbers
+    by_time: Numbers
+
+    def chosen(self, places: Numbers) -> _Ordered:
+        return _Ordered(self.matches.chosen(places), self.by_score[places], self.by_time[places])
+
+    def keys(self) -> Numbers:
+        return np.stack((self.matches.is_partial, self.by_score, self.by_time))
+
+
+def search(database: Database, catalog: Catalog, memory: SegmentMemory, plan: SearchPlan) -> SearchPage:
+    """Find hits and make them ready to show."""
+    scope = search_scope(catalog, plan.reaches)
+    question = understand(plan.terms)
+    text = memory.visible_text(database, plan.reaches, scope)
+    return as_far_as_indexed(database, LexicalSearch(database, catalog, plan, scope, text, question).page())
+
+
+def as_far_as_indexed(database: Database, page: SearchPage) -> SearchPage:
+    """Note on a page whether the word index is still being filled."""
+    return page if is_current(database) else msgspec.structs.replace(page, is_index_building=True)
+
+
+@dataclass(frozen=True, slots=True)
+class LexicalRanking:
+    """The next matches in order, and what is known about all of them."""
+
+    found: Sequence[FoundNeed]
+    #: What stays the same from page to page; None: there are no matches.
+    frozen: _Frozen | None
+    in_order: list[RankedHit]
+    #: How many records hold all the words, and how many more hold enough of them.
+    count: int
+    partial_count: int
+    ranked_count: int
+    is_first_page: bool
+
+
+class LexicalSearch:
+    """One search for one page."""
+
+    def __init__(
+        self,
+        database: Database,
+        catalog: Catalog,
+        plan: SearchPlan,
+        scope: SearchScope,
+        text: VisibleText,
+        question: SearchQuestion,
+    ) -> None:
+        self._database = database
+        self._catalog = catalog
+        self._plan = plan
+        self._scope = scope
+        self._text = text
+        self._question = question
+        self._matcher = Matcher(database, text)
+
+    def page(self) -> SearchPage:
+        ranking = self.ranking()
+        frozen = ranking.frozen
+        if frozen is None:
+            return self._empty(ranking.found)
+        shown = ranking.in_order[: self._plan.limit]
+        hits, damaged = self.show(shown, ranking.found)
+        return SearchPage(
+            hits,
+            self._next(frozen, shown, has_more=len(ranking.in_order) > len(shown)),
+            ranking.count if ranking.is_first_page and frozen.is_first_window else None,
+            ranked_all=frozen.is_first_window and frozen.window.bottom == _EVERYTHING.bottom,
+            ranked_count=ranking.ranked_count,
+            damaged=damaged,
+            partial_count=ranking.partial_count,
+            understood=self.understood(ranking.found),
+            is_cut=self.is_cut,
+        )
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the words stand in more places than one search reads."""
+        return self._matcher.is_cut
+
+    def ranking(self) -> LexicalRanking:
+        """Find the matches, and give the next of them in order: as many as the plan's limit, and one more."""
+        frozen, seen = _opened(self._plan.after, len(self._question.needs))
+        found = self._find(frozen)
+        if not found:
+            return self._nothing(found, seen)
+        columns = self._text.columns
+        texts = [columns.texts_of(one.occurrences) for one in found]
+        held = holding([text.records for text in texts], columns.record_end)
+        rarities = frozen.rarities if frozen else self._rarities(held)
+        matches = self._allowed(self._matches(held))
+        count = int((matches.is_partial == 0).sum())
+        if frozen is None:
+            least = _least_worth(matches.bits, rarities) if count < self._plan.limit else None
+            corrected = tuple(one.corrected for one in found)
+            frozen = _Frozen(_EVERYTHING, True, least, rarities, corrected)
+        matches = matches.chosen(_is_enough(matches, frozen))
+        if not len(matches.records):
+            return self._nothing(found, seen)
+        partial = int(matches.is_partial.sum())
+        frozen, window = self._windowed(frozen, matches)
+        near = [
+            one._replace(occurrences=restricted(one.occurrences, of_one, window.records, columns.record_end))
+            for one, of_one in zip(found, texts, strict=True)
+        ]
+        in_order = self._in_order(self._ordered(window, [one.occurrences for one in near], frozen), seen)
+        return LexicalRanking(
+            near, frozen, in_order, count, partial, len(window.records), is_first_page=seen is None
+        )
+
+    def _nothing(self, found: Sequence[FoundNeed], seen: Place | None) -> LexicalRanking:
+        return LexicalRanking(found, None, [], 0, 0, 0, is_first_page=seen is None)
+
+    def show(
+        self, shown: Sequence[RankedHit], found: Sequence[FoundNeed]
+    ) -> tuple[tuple[Hit, ...], tuple[RecordId, ...]]:
+        """Make hits of matches; returns them, and the damaged records that are left out."""
+        return show(
+            self._database, self._catalog, self._plan, self._scope, self._text, shown, found, self._question
+        )
+
+    # Finding
+
+    def _find(self, frozen: _Frozen | None) -> list[FoundNeed]:
+        needs = self._question.needs
+        if frozen is not None:
+            return [
+                self._matcher.find(need, words) for need, words in zip(needs, frozen.corrected, strict=True)
+            ]
+        found: list[FoundNeed] = []
+        for need in needs:
+            one = self._matcher.find(need)
+            found.append(one if len(one.occurrences.keys) else self._matcher.find_with_error(need))
+        return found
+
+    def _rarities(self, held: Held) -> tuple[int, ...]:
+        counts = [
+            int(np.count_nonzero(held.bits & np.uint64(1 << place)))
+            for place in range(len(self._question.needs))
+        ]
+        return tuple(rarity(max(self._text.record_count, count), count) for count in counts)
+
+    def _matches(self, held: Held) -> _Matches:
+        """Leave out the records that lack a strict word, and say which lack any."""
+        needs = self._question.needs
+        is_partial = (np.bitwise_count(held.bits) < len(needs)).astype(np.int64)
+        every = _Matches(held.records, held.bits, is_partial)
+        strict = np.uint64(sum(1 << place for place, need in enumerate(needs) if need.is_strict))
+        return every.chosen(held.bits & strict == strict) if strict else every
+
+    def _allowed(self, matches: _Matches) -> _Matches:
+        """Leave out what holds an excluded word, and what filters do not let through."""
+        for need in self._question.excluded:
+            out = self._text.columns.records_of(self._matcher.find(need).occurrences)
+            matches = matches.chosen(~np.isin(matches.records, out))
+        if self._plan.filters:
+            matches = matches.chosen(self._filtered(matches.records))
+        return matches
+
+    def _filtered(self, records: Numbers) -> Numbers:
+        rids = self._text.rids(records)
+        shelves = [self._catalog.by_sid[sid] for sid in self._scope.reaches]
+        return np.isin(
+            rids, passing(self._database, self._catalog, shelves, self._plan.filters, rids.tolist())
+        )
+
+    # Ordering
+
+    def _windowed(self, frozen: _Frozen, every: _Matches) -> tuple[_Frozen, _Matches]:
+        """Find the matches that are ranked together, in order of their numbers, and where they end."""
+        if frozen.window == _EVERYTHING and len(every.records) <= RANKED_MOST:
+            return frozen, every.in_order()
+        times = self._text.record_times[every.records]
+        top, bottom = frozen.window
+        if frozen.window != _EVERYTHING:
+            rids = self._text.rids(every.records)
+            stays = (times < top[0]) | ((times == top[0]) & (rids < top[1]))
+            stays &= (times > bottom[0]) | ((times == bottom[0]) & (rids >= bottom[1]))
+            every, times = every.chosen(stays), times[stays]
+        if bottom != _EVERYTHING.bottom or len(every.records) <= RANKED_MOST:
+            return frozen, every.in_order()
+        newest = every.chosen(_newest(times, every.records)).in_order()
+        times = self._text.record_times[newest.records]
+        oldest = np.argmin(times)
+        edge = (int(times[oldest]), int(self._text.rids(newest.records[oldest])))
+        return frozen._replace(window=_RankWindow(top, edge)), newest
+
+    def _ordered(self, matches: _Matches, near: Sequence[Occurrences], frozen: _Frozen) -> _Ordered:
+        """Return what matches are ordered by."""
+        times = self._text.record_times[matches.records]
+        by_time = np.where(times == _NO_TIME, _AFTER_ALL, -times)
+        if self._plan.sort is SearchSort.TIME:
+            return _Ordered(matches, np.zeros(len(times), np.int64), by_time)
+        scores = score(near, frozen.rarities, matches.records, self._text.columns)
+        # Parts stand close together wherever the run that they are parts of does.
+        whole = [place for place, need in enumerate(self._question.needs) if not need.is_part]
+        if len(whole) > 1:
+            scores += closeness(
+                [near[place] for place in whole],
+                [frozen.rarities[place] for place in whole],
+                matches.records,
+                self._text.columns,
+            )
+        return _Ordered(matches, -rounded(scores, frozen.rarities), by_time)
+
+    def _in_order(self, every: _Ordered, seen: Place | None) -> list[RankedHit]:
+        """Return the next hits in order, and one more; only the keys of those that can be among them are read."""
+        if seen is not None:
+            every = every.chosen(~_is_before(every.keys(), np.array(seen[:3])[:, None]))
+        keys = every.keys()
+        wanted = self._plan.limit + 1
+        if seen is not None:
+            # Those that share the place of the last hit shown were perhaps shown before.
+            wanted += int((keys == np.array(seen[:3])[:, None]).all(axis=0).sum())
+        if wanted < keys.shape[1]:
+            every = every.chosen(_first(keys, wanted))
+        hits = self._with_keys(every)
+        hits.sort(key=lambda hit: hit.place)
+        return [hit for hit in hits if seen is None or hit.place > seen]
+
+    def _with_keys(self, near: _Ordered) -> list[RankedHit]:
+        rids = self._text.rids(near.matches.records).tolist()
+        asked = msgspec.json.encode(rids).decode()
+        keys = readable_keys(self._database, rids, asked)
+        matches = near.matches
+        columns = (matches.is_partial, near.by_score, near.by_time, matches.records, matches.bits)
+        return [
+            RankedHit(Place(is_partial, by_score, by_time, keys[rid], rid), record, bits)
+            for rid, is_partial, by_score, by_time, record, bits in zip(
+                rids, *(column.tolist() for column in columns), strict=True
+            )
+            if rid in keys
+        ]
+
+    # Going on
+
+    def _next(self, frozen: _Frozen, shown: Sequence[RankedHit], *, has_more: bool) -> SearchPosition | None:
+        if has_more:
+            return _sealed(frozen, shown[-1].place)
+        if frozen.window.bottom == _EVERYTHING.bottom:
+            return None
+        # The next window holds what is older than everything in this one.
+        older = _RankWindow(frozen.window.bottom, _EVERYTHING.bottom)
+        return _sealed(frozen._replace(window=older, is_first_window=False), None)
+
+    def understood(self, found: Sequence[FoundNeed]) -> Understood:
+        """Return how the query was understood."""
+        question = self._question
+        words = tuple(
+            one.understood(need) for one, need in zip(found, question.needs, strict=True) if not need.is_part
+        )
+        return Understood(words, question.left_out, tuple(need.name for need in question.excluded))
+
+    def _empty(self, found: Sequence[FoundNeed]) -> SearchPage:
+        return SearchPage((), None, 0, ranked_count=0, understood=self.understood(found), is_cut=self.is_cut)
+
+
+def _worth(bits: Numbers, rarities: Sequence[int]) -> Numbers:
+    """Add up the rarities of the words that each match holds."""
+    worth: Numbers = np.zeros(len(bits), np.int64)
+    for place, rare in enumerate(rarities):
+        worth += (bits >> np.uint64(place) & np.uint64(1)).astype(np.int64) * rare
+    return worth
+
+
+def _least_worth(bits: Numbers, rarities: Sequence[int]) -> int:
+    """Decide how much of the words a record must hold, so that about as many match as are ranked together."""
+    # A word that no match holds says nothing about the others.
+    anywhere: Numbers = np.bitwise_or.reduce(bits, keepdims=True)
+    least = math.ceil(int(_worth(anywhere, rarities)[0]) * _PARTIAL_PART)
+    worth = _worth(bits, rarities)
+    worth = worth[worth >= least]
+    if len(worth) <= RANKED_MOST:
+        return least
+    values, counts = np.unique(worth, return_counts=True)
+    fitting = int(np.count_nonzero(np.cumsum(counts[::-1]) <= RANKED_MOST))
+    return int(values[-max(1, fitting)])
+
+
+def _is_enough(matches: _Matches, frozen: _Frozen) -> Numbers:
+    is_complete = matches.is_partial == 0
+    if frozen.least_worth is None:
+        return is_complete
+    return is_complete | (_worth(matches.bits, frozen.rarities) >= frozen.least_worth)
+
+
+def _is_before(keys: Numbers, edge: Numbers) -> Numbers:
+    first, second, third = keys < edge
+    same_first, same_second, _ = keys == edge
+    return first | (same_first & (second | (same_second & third)))
+
+
+def _first(keys: Numbers, wanted: int) -> Numbers:
+    """Find the first columns of keys in order, so many and those that are equal to the last of them."""
+    places: Numbers = np.arange(len(keys[0]))
+    found: list[Numbers] = []
+    for row in keys:
+        values = row[places]
+        edge = np.partition(values, wanted - 1)[wanted - 1]
+        is_before = values < edge
+        found.append(places[is_before])
+        wanted -= len(found[-1])
+        # The next key decides between those that are equal in this one.
+        places = places[values == edge]
+    return np.concatenate([*found, places])
+
+
+def _newest(times: Numbers, records: Numbers) -> Numbers:
+    """Choose the newest matches that are ranked together, of equal ones those with the largest numbers."""
+    rest = len(times) - RANKED_MOST
+    edge = np.partition(times, rest)[rest]
+    newest = np.flatnonzero(times > edge)
+    same = np.flatnonzero(times == edge)
+    same = same[np.argsort(records[same])]
+    return np.concatenate((newest, same[len(newest) - RANKED_MOST :]))
+
+
+def _sealed(frozen: _Frozen, seen: Place | None) -> SearchPosition:
+    corrected = "\n".join(" ".join(word.decode() for word in words) for words in frozen.corrected)
+    window, is_first, least, rarities, _ = frozen
+    # Nearly always all matches are ranked together: cursors are printed, and should be short.
+    ends = (None,) if window == _EVERYTHING else (*window.top, *window.bottom)
+    head = (_FORMAT, int(is_first), least, corrected.rstrip("\n"))
+    return SearchPosition((*head, *ends, *rarities, *(seen or ())))
+
+
+def _opened(after: SearchPosition | None, need_count: int) -> tuple[_Frozen | None, Place | None]:
+    if after is None:
+        return None, None
+    if after.place[0] != _FORMAT:
+        raise CursorExpired(param="cursor")
+    _, is_first, least, corrected, *rest = after.place
+    assert isinstance(corrected, str)
+    window, rest = _opened_window(rest)
+    lines = (corrected + "\n" * need_count).split("\n")[:need_count]
+    words = tuple(tuple(word.encode() for word in line.split()) for line in lines)
+    rarities = tuple(int(number or 0) for number in rest[:need_count])
+    seen = rest[need_count:]
+    frozen = _Frozen(window, bool(is_first), None if least is None else int(least), rarities, words)
+    return frozen, Place._make(seen) if seen else None
+
+
+def _opened_window(rest: list[int | str | None]) -> tuple[_RankWindow, list[int | str | None]]:
+    if rest[0] is None:
+        return _EVERYTHING, rest[1:]
+    top, top_rid, bottom, bottom_rid = (int(number or 0) for number in rest[:4])
+    return _RankWindow((top, top_rid), (bottom, bottom_rid)), rest[4:]

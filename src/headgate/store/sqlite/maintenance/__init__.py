@@ -1,1 +1,0 @@
-"""Maintain the store: check, copy, erase, prune and measure."""
