@@ -116,16 +116,15 @@ def connect(  # noqa: PLR0913 - each is an option of the command
         _list_programs(context, as_json=as_json)
         return
     found, settings = program_of(program), settings_of(context)
+    file = _file(context, found)
     choice = read_choice(connection, stream, fields, since, until)
     conditions = Conditions(ClientId(found.name), days=read_days(days), daily_records=read_budget(budget))
-    file = _file(context, found)
     # What cannot work is refused before anything is granted.
     tried = found.entry(HttpServer("", "") if http else StdioServer([""]))
+    require_home(settings)
     if write:
         _merged(found, file, tried)
-    require_home(settings)
-    if http and write:
-        _require_server(settings)
+        _require_server(settings, is_http=http)
     if not again:
         _refuse_connected(settings, found)
     if not as_json:
@@ -135,25 +134,16 @@ def connect(  # noqa: PLR0913 - each is an option of the command
     made = _connection(context, found, file, issued, is_http=http)
     backup = _write(made) if write else None
     seen, warning = _check(settings, made.server, issued.access_token)
-    document = {
-        "program": found.name,
-        "file": str(file),
-        "written": write,
-        "servers_member": found.servers,
-        "entry": made.entry,
-        "grant_ids": [grant.id for grant in issued.grants],
-        "streams_seen": seen,
-        "warning": warning,
-    }
     lines = _words(made, issued, seen, backup, days, is_written=write)
+    document = _document(made, issued, is_written=write) | {"streams_seen": seen, "warning": warning}
     put(document, lines, as_json=as_json, indent=None, context=context)
     if warning and not as_json:
         echo(context, warning, err=True)
 
 
-def _require_server(settings: Settings) -> None:
+def _require_server(settings: Settings, *, is_http: bool) -> None:
     """Refuse to write an address at which the server of another home may answer."""
-    if not server_address(settings):
+    if is_http and not server_address(settings):
         raise Conflict(
             f"No server of {settings.home} runs, so its address is not known.",
             hint="Start it with 'headgate serve' and repeat the command, or leave out --http.",
@@ -265,6 +255,17 @@ async def _in_home(settings: Settings, token: str) -> ReadAnswer:
     async with services.running():
         read = ReadContext(await services.admission.admit(token), RequestId("req_connect"), "connect")
         return await LocalResourceServer(services.reads, read).streams()
+
+
+def _document(made: _Connection, issued: Issued, *, is_written: bool) -> dict[str, Any]:
+    return {
+        "program": made.program.name,
+        "file": str(made.file),
+        "written": is_written,
+        "servers_member": made.program.servers,
+        "entry": made.entry,
+        "grant_ids": [grant.id for grant in issued.grants],
+    }
 
 
 def _words(
