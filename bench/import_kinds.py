@@ -16,7 +16,7 @@ from xml.parsers import expat
 import ijson
 import yaml
 
-from headgate.sources.content_lines import components, content_line
+from headgate.sources.formats.content_lines import components, content_line
 
 _FRONT_MATTER = re.compile(r"---\n(.*?)\n---\n", re.DOTALL)
 

@@ -27,7 +27,8 @@ from headgate.sources.importing import Importer, ImportJob
 from headgate.sources.inputs.archives import opened_tree
 from headgate.sources.inputs.tree import InputTree
 from headgate.sources.parts import parts
-from headgate.sources.planning import chosen_sources, plan_imports
+from headgate.sources.planning import plan_imports
+from headgate.sources.registry import chosen_sources
 from headgate.store.engines.sqlite import SqliteStore
 
 MIB = 1024 * 1024

@@ -274,6 +274,19 @@ def _print_start(prepared: Prepared) -> None:
         call = min(_start(program, (*_OPENING, _FIRST_CALL)) for _ in range(5))
     print(f"\nheadgate mcp: lists after {lists[0]:.2f} s of processor (at most 0.3)")
     print(f"  first call after {call[0]:.2f} s of processor (at most 0.9), {call[1]} MB (at most 90)")
+    command = min(
+        _seconds(["-m", "headgate", "--home", str(prepared.home), "grants", "list"]) for _ in range(5)
+    )
+    print(f"headgate grants list: {command:.2f} s of processor (at most 0.5)")
+
+
+def _seconds(program: list[str]) -> float:
+    """Run a command to its end; return the seconds that it took of the processor."""
+    process = subprocess.Popen([sys.executable, *program], stdout=subprocess.DEVNULL)  # noqa: S603 - our own
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    return usage.ru_utime + usage.ru_stime
 
 
 def _start(program: list[str], messages: Sequence[dict[str, Any]]) -> tuple[float, int]:

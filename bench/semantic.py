@@ -22,10 +22,9 @@ import numpy as np
 
 from headgate.home import open_home
 from headgate.model.ids import ConnectorKey, FieldName, StreamName
-from headgate.model.plan import Reach, SearchPlan, SearchReach
+from headgate.model.plan import Reach, SearchPlan, SearchReach, parse_terms
 from headgate.model.query import SearchMode
 from headgate.model.rows import Batch
-from headgate.model.terms import parse_terms
 from headgate.store.changes.vector_making import model_key
 from headgate.store.engines.sqlite import SqliteStore
 from headgate.store.format.vectors import inverse_lengths, plain_products, quantised

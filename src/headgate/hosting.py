@@ -59,7 +59,7 @@ async def running_all(services: Services, *on_start: Callable[[], Awaitable[None
 async def _fetching_accounts(services: Services) -> AsyncGenerator[None]:
     """Fetch from accounts when they are due; without the extra there can be none."""
     try:
-        from headgate.sources.syncing import Accounts, scheduled  # noqa: PLC0415 - needs the extra
+        from headgate.sources.accounts import Accounts, scheduled  # noqa: PLC0415 - needs the extra
         from headgate.wiring import live_sources  # noqa: PLC0415 - needs the extra
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] == "headgate":

@@ -247,7 +247,7 @@ class Services:
         """What takes in the owner's records."""
         from headgate.sources.intake import Intake
 
-        return Intake(self.store, clock=self.clock)
+        return Intake(self.store, self.clock)
 
     @cached_property
     def uploads(self) -> Uploads:
@@ -273,8 +273,8 @@ class Services:
     @cached_property
     def mcp(self) -> HostedMcp:
         """The MCP server that is hosted over HTTP."""
-        from headgate.mcp.serve.handles import HandleMaker
         from headgate.mcp.serve.hosted import HostedMcp
+        from headgate.mcp.serve.reader import HandleMaker
         from headgate.mcp.serve.results import ServerIdentity
         from headgate.mcp.serve.tools import surface_of
 
@@ -472,7 +472,7 @@ def live_sources(home: Path, environment: Mapping[str, str]) -> dict[str, LiveSo
     from headgate.sources import registry
     from headgate.sources.calendar.account import CalendarAccount
     from headgate.sources.mail.imap import ImapSource
-    from headgate.sources.remote.source import RemoteSource
+    from headgate.sources.remote import RemoteSource
     from headgate.sources.secrets import Secrets
 
     secrets, notes = Secrets(environment), home / READING_NOTES

@@ -49,7 +49,7 @@ async def test_every_client_in_use_connects_by_its_document(
         fetched.append(asked)
         return FetchedDocument(200, "application/json", "max-age=3600", json.dumps(document).encode())
 
-    monkeypatch.setattr("headgate.hosting.fetch_document", fetch)
+    monkeypatch.setattr("headgate.mcp.client.documents.fetch_document", fetch)
     async with local_program(tmp_path) as program:
         world, client = await make(program), Client(program, id=url, redirect=redirect)
         # No one but the signed-in owner makes the server call out.
@@ -190,7 +190,7 @@ async def test_where_no_document_can_be_fetched_the_page_says_so_and_clients_reg
         document = {"client_id": asked, "client_name": "x", "redirect_uris": registered}
         return FetchedDocument(200, "application/json", "", json.dumps(document).encode())
 
-    monkeypatch.setattr("headgate.hosting.fetch_document", fetch)
+    monkeypatch.setattr("headgate.mcp.client.documents.fetch_document", fetch)
     async with local_program(tmp_path) as program:
         world, client = await make(program), Client(program, id=url, redirect=redirect)
 

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from headgate.auth.narrowing import NarrowedStream, Narrowing, narrow
+from headgate.auth.narrowing import narrow
 from headgate.errors import InvalidRequest
 from headgate.model.grant import TimeConstraint
 from headgate.model.ids import ConnectionId, FieldName
 from headgate.model.instants import DAY_US
 from headgate.model.ledger import IssuedGrant
+from headgate.policy.resolve import StreamRequest
 from tests.console.browsers import Browser, signed_in
 from tests.in_process import LocalProgram, local_program, record
 from tests.policy.worlds import catalog, grant, stream_grant
@@ -150,11 +151,9 @@ def test_no_narrowing_ever_widens(
         time = TimeConstraint(FieldName("sent_at"), had_since, until)
     made = replace(grant(stream_grant("messages", *FIELDS, time=time)), expires_at=had_end)
     issued = IssuedGrant(made, daily_records=had_daily)
-    asked = Narrowing(
-        {made.streams[0].name: NarrowedStream(frozenset(map(FieldName, fields)), since)}, ends, daily
-    )
+    request = StreamRequest(made.streams[0].name, fields=tuple(map(FieldName, fields)), since=since)
     try:
-        done = narrow(issued, asked, catalog())
+        done = narrow(issued, [request], catalog(), expires_at=ends, daily_records=daily)
     except InvalidRequest:
         return
     (stream,) = done.grant.streams

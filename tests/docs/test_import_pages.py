@@ -9,10 +9,9 @@ import pytest
 
 from headgate.sources.calendar.account import CalendarAccount
 from headgate.sources.calendar.source import CALENDAR
-from headgate.sources.chat.source import CHAT
-from headgate.sources.contacts.source import CONTACTS
-from headgate.sources.conversations.source import CONVERSATIONS
+from headgate.sources.contacts import CONTACTS
 from headgate.sources.mail.imap import ImapSource
+from headgate.sources.registry import CHAT, CONVERSATIONS
 from tests.sources import (
     test_calendar as calendars,
     test_chat_whatsapp as whatsapp,

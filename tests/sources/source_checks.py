@@ -15,7 +15,7 @@ from headgate.model.instants import instant
 from headgate.schema.check import compile_schema
 from headgate.schema.declare import read_declaration, refuse_unusable_schemas
 from headgate.schema.guard import OWN
-from headgate.sources import per_file
+from headgate.sources import file_source
 from headgate.sources.inputs.tree import InputFile, InputTree
 from headgate.sources.protocol import Mark, Reject, Row
 from headgate.store.format.lines import Incoming, read_line
@@ -71,7 +71,7 @@ def check_all(source, files) -> None:
         items = list(source.read(found, {}))
         _check_storable(declared, [item for item in items if isinstance(item, Row)])
         assert items == list(source.read(found, {}))
-        with patch.object(per_file, "_STEP", 2):
+        with patch.object(file_source, "_STEP", 2):
             _check_resume(source, found, list(source.read(found, {})))
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from headgate.sources.chat import imessage
-from headgate.sources.chat.source import CHAT
 from headgate.sources.protocol import Mark, Reject
+from headgate.sources.registry import CHAT
 from tests.sources.reading import check_resume, only, read_all, rejects_of, rows_of, tree_from
 
 #: Nanoseconds since 2001 of 2026-03-01T08:00:00Z, and the same in seconds.

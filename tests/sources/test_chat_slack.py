@@ -6,7 +6,7 @@ import json
 
 from hypothesis import given, settings
 
-from headgate.sources.chat.source import CHAT
+from headgate.sources.registry import CHAT
 from tests.sources.source_checks import check_all, hostile, rejects_of, rows_of, tree_with
 
 USERS = [

@@ -6,8 +6,8 @@ import json
 
 from hypothesis import given, settings
 
-from headgate.sources.chat.source import CHAT
 from headgate.sources.protocol import Attachment, Row
+from headgate.sources.registry import CHAT
 from tests.sources.source_checks import (
     by_stream,
     check_all,

@@ -7,8 +7,8 @@ import json
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from headgate.sources.chat.source import CHAT
 from headgate.sources.protocol import Attachment, Row
+from headgate.sources.registry import CHAT
 from tests.sources.source_checks import (
     by_stream,
     check_all,

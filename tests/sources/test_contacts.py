@@ -6,7 +6,7 @@ import base64
 
 from hypothesis import given, settings, strategies as st
 
-from headgate.sources.contacts.source import CONTACTS
+from headgate.sources.contacts import CONTACTS
 from headgate.sources.protocol import Attachment, Row
 from tests.sources.source_checks import check_all, hostile, items_of, rejects_of, rows_of, tree_with
 

@@ -6,7 +6,7 @@ import json
 
 from hypothesis import given, settings
 
-from headgate.sources.conversations.source import CONVERSATIONS
+from headgate.sources.registry import CONVERSATIONS
 from tests.sources.source_checks import check_all, hostile, items_of, rejects_of, rows_of, tree_with
 
 

@@ -17,8 +17,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from headgate.model.ids import FieldName
 from headgate.model.plan import PagePlan, Reach
-from headgate.sources import importing, parts as parts_module, per_file, registry
-from headgate.sources.git import source as git_source
+from headgate.sources import file_source, git as git_source, importing, parts as parts_module, registry
 from headgate.sources.importing import Importer, ImportJob, job_of
 from headgate.sources.inputs.disk import tree_of
 from headgate.sources.protocol import Item, Mark, Reject, Row
@@ -76,7 +75,7 @@ LIVE = {
 
 
 def test_every_source_is_in_the_tables_of_this_file(tmp_path):
-    built_in = {source.name for source in registry._BUILT_IN}
+    built_in = {source.name for source in registry.BUILT_IN}
     assert FILES.keys() == built_in
     assert GOLDEN.keys() == built_in
     assert LIVE.keys() == live_sources(tmp_path, {}).keys()
@@ -170,7 +169,7 @@ def killed_after(job: ImportJob, count: int) -> ImportJob:
 @pytest.mark.parametrize("name", FILES)
 def test_an_import_that_is_killed_and_run_again_stores_everything_once(tmp_path, name, monkeypatch):
     monkeypatch.setattr(parts_module, "PART_LINES", 1)
-    monkeypatch.setattr(per_file, "_STEP", 1)
+    monkeypatch.setattr(file_source, "_STEP", 1)
     monkeypatch.setattr(git_source, "_STEP", 1)
     place = written(tmp_path, name)
     whole, cut = (Driven("sqlite", made(tmp_path / one)) for one in ("whole", "cut"))

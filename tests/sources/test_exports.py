@@ -18,7 +18,8 @@ from headgate.model.rows import Batch, OnInvalid
 from headgate.sources.exporting import ExportFormat, ExportReport, export_connection
 from headgate.sources.importing import Importer
 from headgate.sources.inputs.archives import opened_tree
-from headgate.sources.planning import chosen_sources, plan_imports
+from headgate.sources.planning import plan_imports
+from headgate.sources.registry import chosen_sources
 from headgate.store.engines.sqlite import SqliteStore
 from tests.sources.mail.mails import ANSWER, LETTER, mbox
 

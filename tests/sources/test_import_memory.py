@@ -24,7 +24,8 @@ from pathlib import Path
 from headgate.home import open_home
 from headgate.sources.importing import Importer
 from headgate.sources.inputs.archives import opened_tree
-from headgate.sources.planning import chosen_sources, plan_imports
+from headgate.sources.planning import plan_imports
+from headgate.sources.registry import chosen_sources
 from headgate.store.engines.sqlite import SqliteStore
 
 async def run(path, home):

@@ -14,10 +14,10 @@ from headgate.errors import ResourceLimit
 from headgate.model.ids import ConnectorKey, FieldName, StreamName
 from headgate.model.plan import PagePlan, Reach
 from headgate.sources import importing
-from headgate.sources.declaring import FILE, INTEGER, TEXT, StreamSpec, declaration
+from headgate.sources.declaring import INTEGER, OBJECT, TEXT, StreamSpec, declaration
 from headgate.sources.importing import Importer, ImportJob, ImportProgress, StreamCount
 from headgate.sources.parts import PART_LINES
-from headgate.sources.previewing import preview
+from headgate.sources.planning import preview
 from headgate.sources.protocol import Attachment, Item, Mark, Reject, Row
 from tests.store.engines import NOW, Driven
 
@@ -25,7 +25,7 @@ NUMBERS = StreamSpec(
     name="numbers",
     label="Numbers",
     detail="A number.",
-    fields={"id": TEXT, "value": INTEGER, "file": FILE},
+    fields={"id": TEXT, "value": INTEGER, "file": OBJECT},
     words=("id",),
 )
 DOCUMENT = declaration("numbers", "Numbers", [NUMBERS])

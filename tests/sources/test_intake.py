@@ -33,7 +33,7 @@ def test_a_line_that_is_too_long_is_one_bad_line_and_stops_no_other(store: Drive
     connection = store.create_connection(DESK, "mine")
     good, long = [b'{"data":{"id":"a"}}', b'{"data":{"id":"b"}}'], b"x" * (MAX_LINE_BYTES + 3 * _PIECE)
     lines = [*good, long] if is_last else [good[0], long, good[1]]
-    intake = Intake(store.bare, clock=lambda: NOW)
+    intake = Intake(store.bare, lambda: NOW)
     report = store.run(intake.push(Push(connection.id, NOTES), _pieces(b"\n".join(lines))))
     assert report.accepted == 2
     assert [(error.index, error.code) for error in report.errors] == [(lines.index(long), "resource_limit")]
@@ -54,6 +54,6 @@ def test_no_more_of_a_line_is_collected_than_shows_that_it_is_too_long(store: Dr
             yield piece
         yield b"\nshort"
 
-    intake = Intake(Spy(), clock=lambda: NOW)
+    intake = Intake(Spy(), lambda: NOW)
     store.run(intake.push(Push("cin_x", NOTES), endless()))
     assert seen == [MAX_LINE_BYTES + 1, len(b"short")]

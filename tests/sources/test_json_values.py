@@ -9,8 +9,8 @@ import tracemalloc
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from headgate.sources import json_values as module
-from headgate.sources.json_values import json_line, json_values
+from headgate.sources.formats import json_values as module
+from headgate.sources.formats.json_values import json_line, json_values
 
 JSON = st.recursive(
     st.none()

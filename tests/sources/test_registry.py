@@ -5,15 +5,15 @@ from dataclasses import dataclass
 
 from headgate.schema.declare import read_declaration
 from headgate.sources.declaring import NUMBER, TEXT, TIME, StreamSpec, declaration
-from headgate.sources.identity import RowKeys
+from headgate.sources.formats.values import RowKeys
 from headgate.sources.inputs.disk import tree_of
 from headgate.sources.inputs.tree import InputTree
-from headgate.sources.protocol import Certainty, Recognised
-from headgate.sources.registry import detect
+from headgate.sources.planning import detect
+from headgate.sources.protocol import Certainty, Recognised, Source
 
 
 @dataclass(frozen=True)
-class Taking:
+class Taking(Source):
     """A source that takes files by their ending."""
 
     name: str

@@ -13,13 +13,11 @@ import pytest
 
 from headgate.errors import NotFound, UpstreamUnreachable
 from headgate.home import Home
-from headgate.model.freshness import Freshness
-from headgate.model.record import Connection
+from headgate.model.record import Connection, Freshness
 from headgate.sources import deadlines
-from headgate.sources.accounts import account_job, add_account, state_of
-from headgate.sources.declaring import TEXT, StreamSpec, declaration
-from headgate.sources.protocol import Item, Mark, Row
-from headgate.sources.syncing import Accounts, scheduled
+from headgate.sources.accounts import Accounts, account_job, add_account, scheduled, state_of
+from headgate.sources.declaring import TEXT, StreamSpec
+from headgate.sources.protocol import Item, LiveSource, Mark, Row
 from headgate.tasks import Supervisor
 from tests.in_process import local_program
 from tests.store.engines import NOW, Driven
@@ -28,11 +26,12 @@ SECOND = 1_000_000
 HOUR = 3600
 
 
-class Bell:
+class Bell(LiveSource):
     """A live source with one new record at each fetch; it fails while it is down."""
 
     name, title = "bell", "Bell"
     settings: Mapping[str, str] = {"tower": "Which."}
+    streams = (StreamSpec(name="rings", label="Rings", detail="A ring.", fields={"id": TEXT}),)
 
     def __init__(self) -> None:
         self.is_down = False
@@ -45,11 +44,6 @@ class Bell:
 
     def label(self, settings: Mapping[str, str]) -> str:
         return f"Bell of {settings['tower']}"
-
-    def declare(self, settings: Mapping[str, str]) -> Mapping[str, Any]:
-        del settings
-        spec = StreamSpec(name="rings", label="Rings", detail="A ring.", fields={"id": TEXT})
-        return declaration("bell", "Bell", [spec])
 
     def sync(self, settings: Mapping[str, str], state: Mapping[str, Any]) -> Iterator[Item]:
         self.fetches += 1
@@ -226,11 +220,11 @@ def test_a_machine_whose_turn_it_is_not_fetches_nothing(belfry: Belfry, bell: Be
 async def test_a_broken_module_of_the_program_is_a_fault_and_no_missing_extra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setitem(sys.modules, "headgate.sources.syncing", None)
+    monkeypatch.setitem(sys.modules, "headgate.sources.accounts", None)
     with pytest.raises(ExceptionGroup) as raised:
         async with local_program(tmp_path):
             pass
-    assert raised.group_contains(ModuleNotFoundError, match=r"headgate\.sources\.syncing")
+    assert raised.group_contains(ModuleNotFoundError, match=r"headgate\.sources\.accounts")
 
 
 def test_an_account_that_fails_as_no_account_should_stops_no_other_and_is_tried_again(

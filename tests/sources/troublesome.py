@@ -12,8 +12,8 @@ import signal
 import time
 
 from headgate.sources.declaring import TEXT, StreamSpec, declaration
-from headgate.sources.per_file import read_each
-from headgate.sources.protocol import Certainty, Recognised, Row
+from headgate.sources.file_source import read_each
+from headgate.sources.protocol import Certainty, Recognised, Row, Source
 from headgate.sources.reading_note import NOTE
 
 PID_FILES = []
@@ -61,9 +61,10 @@ def linger():
 TROUBLES = {each.__name__: each for each in (crash, allocate, loop, hold, fail, linger)}
 
 
-class Troublesome:
+class Troublesome(Source):
     name = "troublesome"
     title = "Troublesome"
+    streams = (LINES,)
 
     def detect(self, tree):
         files = [file for file in tree.files if file.suffix == ".trouble" and file.head]
@@ -75,9 +76,6 @@ class Troublesome:
                 note_pid(rest.strip())
                 linger()
         return [Recognised(self.name, "Troublesome", files, Certainty.EXPORT)] if files else []
-
-    def declare(self, found):
-        return declaration("troublesome", "Troublesome", [LINES])
 
     def read(self, found, resume):
         return read_each(found, resume, self._read)

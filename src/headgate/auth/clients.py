@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 import msgspec
 from authlib.oauth2 import OAuth2Error
 
-from headgate.audit.alarms import USUAL_DAYS, Alarm, find_alarms
+from headgate.audit.activity import USUAL_DAYS, Alarm, find_alarms
 from headgate.auth.latest_time import LatestTime
-from headgate.auth.narrowing import Narrowing, narrow
 from headgate.auth.oauth import entries
 from headgate.auth.oauth.clients import NONE, SECRET_METHODS, ClientOrigin, OAuthClient, from_registration
 from headgate.errors import Conflict, InvalidClientMetadata, NotFound
@@ -19,7 +18,6 @@ from headgate.model.grant import GrantState
 from headgate.model.ids import ClientId, GrantId
 from headgate.model.instants import DAY_US
 from headgate.model.ledger import IssuedGrant, IssuedToken, ShownRecords
-from headgate.policy.allowance import SourceCatalog
 from headgate.store.ledger.ledger import Ledger
 from headgate.store.ledger.oauth import OAuthStore
 
@@ -169,13 +167,9 @@ class Clients:
         if not await self._ledger.revoke(grant_id, self._clock()):
             raise NotFound("There is no such grant.", hint="Look at the list of agents.")
 
-    async def narrow_grant(self, issued: IssuedGrant, narrowing: Narrowing, catalog: SourceCatalog) -> None:
-        """Take away from a grant, at once; its token and its clients stay.
-
-        Raises:
-            InvalidRequest: nothing of it would stay.
-        """
-        if not await self._ledger.replace_grant(issued, narrow(issued, narrowing, catalog)):
+    async def narrow_grant(self, issued: IssuedGrant, narrowed: IssuedGrant) -> None:
+        """Take away from a grant, at once; its token and its clients stay."""
+        if not await self._ledger.replace_grant(issued, narrowed):
             raise Conflict("The grant has changed meanwhile.", hint="Look at it again.")
 
     async def stop(self, client_id: ClientId) -> int:

@@ -2,56 +2,85 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
+from headgate.auth.consent import MOST_DAYS, MOST_RECORDS, whole_number
 from headgate.errors import InvalidRequest
 from headgate.model.declaration import StreamDeclaration
 from headgate.model.grant import StreamGrant, TimeConstraint
 from headgate.model.ids import FieldName, StreamName
+from headgate.model.instants import DAY_US, instant
 from headgate.model.ledger import IssuedGrant
 from headgate.policy.allowance import SourceCatalog
-from headgate.policy.resolve import Terms, granted_fields
+from headgate.policy.resolve import StreamRequest, Terms, granted_fields
 
 
-@dataclass(frozen=True, slots=True)
-class NarrowedStream:
-    """What stays of one stream."""
+def read_narrowed(
+    issued: IssuedGrant,
+    get: Callable[[str], str],
+    get_all: Callable[[str], Sequence[str]],
+    catalog: SourceCatalog,
+    now: int,
+) -> IssuedGrant:
+    """Return the grant that stays by the fields of a form.
 
-    fields: frozenset[FieldName]
-    #: Microseconds since 1970: only records from then on; None changes nothing.
-    since: int | None = None
+    Raises:
+        InvalidRequest: nothing of it would stay, or a field of the form cannot be read.
+    """
+    days, daily = get("days"), get("daily_records").strip()
+    requests = [
+        StreamRequest(
+            name,
+            fields=tuple(map(FieldName, get_all(f"fields/{name}"))),
+            since=_since(get(f"since/{name}").strip()),
+        )
+        for name in (stream.name for stream in issued.grant.streams)
+        if name in get_all("keep")
+    ]
+    records = whole_number(daily, MOST_RECORDS, "daily_records") if daily else None
+    if records is not None and issued.daily_records is not None and records > issued.daily_records:
+        raise InvalidRequest(
+            f"The grant has {issued.daily_records:,} records a day already, and narrowing cannot raise that.",
+            hint="Choose a smaller number, or leave it empty to keep the limit.",
+            param="daily_records",
+        )
+    ends_at = now + whole_number(days, MOST_DAYS, "days") * DAY_US if days else None
+    return narrow(issued, requests, catalog, expires_at=ends_at, daily_records=records)
 
 
-@dataclass(frozen=True, slots=True)
-class Narrowing:
-    """What stays of a grant. Whatever would widen it has no effect."""
-
-    #: The streams that stay, by name.
-    streams: Mapping[StreamName, NarrowedStream]
-    #: Microseconds since 1970: it ends then, or earlier if it does already; None changes nothing.
-    expires_at: int | None = None
-    daily_records: int | None = None
+def _since(text: str) -> int | None:
+    at = instant(text) if text else None
+    if text and at is None:
+        raise InvalidRequest("The day must be written like 2026-01-31.", param="since")
+    return at
 
 
-def narrow(issued: IssuedGrant, narrowing: Narrowing, catalog: SourceCatalog) -> IssuedGrant:
-    """Return the grant that stays.
+def narrow(
+    issued: IssuedGrant,
+    requests: Sequence[StreamRequest],
+    catalog: SourceCatalog,
+    *,
+    expires_at: int | None = None,
+    daily_records: int | None = None,
+) -> IssuedGrant:
+    """Return the grant that stays of the requested streams; whatever would widen it has no effect.
 
     Raises:
         InvalidRequest: nothing of it would stay, or a stream has no times to choose by.
     """
-    grant = issued.grant
+    grant, by_name = issued.grant, {request.name: request for request in requests}
     streams = tuple(
-        _stream(stream, narrowing.streams[stream.name], _declared(issued, stream.name, catalog))
+        _stream(stream, by_name[stream.name], _declared(issued, stream.name, catalog))
         for stream in grant.streams
-        if stream.name in narrowing.streams
+        if stream.name in by_name
     )
     if not streams:
         raise InvalidRequest("This would leave the grant empty.", hint="Revoke it instead.", param="streams")
     return replace(
         issued,
-        grant=replace(grant, streams=streams, expires_at=_least(grant.expires_at, narrowing.expires_at)),
-        daily_records=_least(issued.daily_records, narrowing.daily_records),
+        grant=replace(grant, streams=streams, expires_at=_least(grant.expires_at, expires_at)),
+        daily_records=_least(issued.daily_records, daily_records),
     )
 
 
@@ -72,14 +101,12 @@ def _declared(issued: IssuedGrant, name: StreamName, catalog: SourceCatalog) -> 
     return None if source is None else source[1].streams.get(name)
 
 
-def _stream(
-    granted: StreamGrant, narrowed: NarrowedStream, declared: StreamDeclaration | None
-) -> StreamGrant:
+def _stream(granted: StreamGrant, request: StreamRequest, declared: StreamDeclaration | None) -> StreamGrant:
     always = () if declared is None else granted_fields(declared, ())
-    fields = tuple(name for name in granted.fields if name in narrowed.fields or name in always)
+    fields = tuple(name for name in granted.fields if name in (request.fields or ()) or name in always)
     if not fields:
         raise InvalidRequest(f"No field of '{granted.name}' would stay.", param="fields")
-    return replace(granted, fields=fields, time=_time(granted, narrowed.since, declared))
+    return replace(granted, fields=fields, time=_time(granted, request.since, declared))
 
 
 def _time(

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from headgate.audit import chain, report
-from headgate.audit.report import all_entries, entry_document, newest_entries
+from headgate.audit import activity, chain
+from headgate.audit.activity import all_entries, entry_document, newest_entries
 from headgate.cli.homes import read_stores
 from headgate.cli.terminal import (
     AsJson,
@@ -150,7 +150,7 @@ def who_read(
     )
 
     async def find(stores: Services) -> list[dict[str, Any]]:
-        return [entry_document(entry) async for entry in report.who_read(stores.ledger, *looked_for)]
+        return [entry_document(entry) async for entry in activity.who_read(stores.ledger, *looked_for)]
 
     _print(read_stores(context, find), "No client has read such a record.", as_json=as_json)
 

@@ -10,7 +10,7 @@ from typing import cast
 
 from headgate.cli.terminal import many, printable, status_line
 from headgate.sources.importing import ImportProgress, ImportReport
-from headgate.sources.previewing import ImportPreview, StreamPreview
+from headgate.sources.planning import ImportPreview, StreamPreview
 
 _CELL_CHARS = 28
 _FEWEST_CELL_CHARS = 6

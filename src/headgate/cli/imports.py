@@ -36,7 +36,7 @@ from headgate.settings import Settings
 from headgate.sources.importing import Importer, ImportReport
 from headgate.sources.inputs.disk import settled_entries
 from headgate.sources.parsers import FileChoice, FileParser
-from headgate.sources.previewing import ImportPlan, PlannedImport
+from headgate.sources.planning import ImportPlan, PlannedImport
 from headgate.sources.reading_note import READING_NOTES
 from headgate.wiring import Services, now
 

@@ -28,12 +28,11 @@ from headgate.cli.terminal import (
 from headgate.errors import HeadgateError
 from headgate.model.plan import Reach
 from headgate.model.record import Connection
-from headgate.sources.accounts import account_job, add_account, state_of as state_of_account
+from headgate.sources.accounts import Accounts, account_job, add_account, state_of as state_of_account
 from headgate.sources.exporting import ExportFormat, ExportReport, export_connection
 from headgate.sources.importing import ImportReport
 from headgate.sources.protocol import LiveSource
 from headgate.sources.registry import sources
-from headgate.sources.syncing import Accounts
 from headgate.wiring import Services, live_sources, now
 
 app = group()

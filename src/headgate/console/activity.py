@@ -9,13 +9,12 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
-from headgate.audit.activity import Conversation, LogFilter, conversations
-from headgate.audit.alarms import Alarm
+from headgate.audit.activity import Alarm, Conversation, LogFilter, conversations
 from headgate.console.formatting import counted, day, number
 from headgate.console.pages import Frame, OwnerRequest, View, page, part
 from headgate.model.ids import client_id, stream_name
 from headgate.model.instants import DAY_US
-from headgate.sources.texts import safe_cell
+from headgate.sources.formats.texts import safe_cell
 from headgate.web.replies import NO_CONTENT, NO_STORE, HttpReply
 from headgate.wiring import Services
 
@@ -27,21 +26,21 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-async def show(console: Services, asked: OwnerRequest) -> HttpReply:
+async def show(console: Services, request: OwnerRequest) -> HttpReply:
     """Show the log, filtered."""
     await console.pump.flush()
-    view = await _view(console, asked)
-    if asked.is_partial and asked.query.get("newest") == str(view.newest):
+    view = await _view(console, request)
+    if request.is_partial and request.query.get("newest") == str(view.newest):
         # Nothing is replaced: what a person reads stays where it is, and is not read out again.
         return HttpReply(status=NO_CONTENT, headers=(NO_STORE,))
-    if asked.is_partial:
-        return part("conversations.html", asked, view)
-    return page("activity.html", Frame("Activity", asked, "activity"), view)
+    if request.is_partial:
+        return part("conversations.html", request, view)
+    return page("activity.html", Frame("Activity", request, "activity"), view)
 
 
-async def verify(console: Services, asked: OwnerRequest) -> HttpReply:
+async def verify(console: Services, request: OwnerRequest) -> HttpReply:
     """Check the log's chain of seals and say what came of it."""
-    await asked.form()
+    await request.form()
     await console.pump.flush()
     verdict = await console.activity.verify()
     if verdict.is_whole:
@@ -50,17 +49,17 @@ async def verify(console: Services, asked: OwnerRequest) -> HttpReply:
         text = f"The log is broken at entry {verdict.broken_at}: {verdict.problem} Compare it with a backup."
     else:
         text = f"{verdict.unchecked} Of what can be checked nothing was changed."
-    view = await _view(console, asked, text, is_whole=verdict.is_whole)
-    return page("activity.html", Frame("Activity", asked, "activity"), view)
+    view = await _view(console, request, text, is_whole=verdict.is_whole)
+    return page("activity.html", Frame("Activity", request, "activity"), view)
 
 
-async def export(console: Services, asked: OwnerRequest) -> HttpReply:
+async def export(console: Services, request: OwnerRequest) -> HttpReply:
     """Send the log, filtered like the page: one JSON object a line, or a table."""
     await console.pump.flush()
     # Without a filter everything is sent, also the owner's looks.
-    is_filtered = any(asked.query.get(name) for name in ("client", "stream", "only"))
-    chosen = _filter(asked) if is_filtered else None
-    if asked.query.get("format") == "csv":
+    is_filtered = any(request.query.get(name) for name in ("client", "stream", "only"))
+    chosen = _filter(request) if is_filtered else None
+    if request.query.get("format") == "csv":
         rows = console.activity.export(_table_rows, chosen)
         return _download(_with_head(rows), "text/csv; charset=utf-8", "csv")
     return _download(console.activity.export(_lines, chosen), "application/x-ndjson", "jsonl")
@@ -133,8 +132,8 @@ def conversation_line(conversation: Conversation, names: Mapping[str, str]) -> V
     )
 
 
-def _filter(asked: OwnerRequest) -> LogFilter:
-    client, stream, only = (asked.query.get(name) for name in ("client", "stream", "only"))
+def _filter(request: OwnerRequest) -> LogFilter:
+    client, stream, only = (request.query.get(name) for name in ("client", "stream", "only"))
     return LogFilter(
         client_id(client) if client else None,
         stream_name(stream) if stream else None,
@@ -143,11 +142,13 @@ def _filter(asked: OwnerRequest) -> LogFilter:
     )
 
 
-async def _view(console: Services, asked: OwnerRequest, verdict: str = "", *, is_whole: bool = True) -> View:
-    query = asked.query
+async def _view(
+    console: Services, request: OwnerRequest, verdict: str = "", *, is_whole: bool = True
+) -> View:
+    query = request.query
     client, stream, only = query.get("client"), query.get("stream"), query.get("only")
     before = query.number("before")
-    log = await console.activity.page(_filter(asked), before=before, limit=_PAGE)
+    log = await console.activity.page(_filter(request), before=before, limit=_PAGE)
     chosen_texts = {
         name: text for name, text in (("client", client), ("stream", stream), ("only", only)) if text
     }

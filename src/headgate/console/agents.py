@@ -22,42 +22,42 @@ def agent_path(client: str) -> str:
     return f"{AGENTS}/{quote(client, safe='')}"
 
 
-async def show_all(console: Services, asked: OwnerRequest) -> HttpReply:
+async def show_all(console: Services, request: OwnerRequest) -> HttpReply:
     """Show every client."""
     await console.pump.flush()
     names = await _names(console)
     agents = tuple(_card(client, names) for client in await console.clients.overview())
     view = View(agents=agents, active=sum(agent.can_read for agent in agents))
-    stopped = asked.query.number("stopped")
+    stopped = request.query.number("stopped")
     notice = "" if stopped is None else f"Stopped: {counted(stopped, 'grant')} ended."
-    return page("agents.html", Frame("Agents", asked, "agents", notice), view)
+    return page("agents.html", Frame("Agents", request, "agents", notice), view)
 
 
-async def show(console: Services, asked: OwnerRequest) -> HttpReply:
+async def show(console: Services, request: OwnerRequest) -> HttpReply:
     """Show one client with its grants."""
     await console.pump.flush()
-    client = await console.clients.client(client_id(asked.places["client"]))
+    client = await console.clients.client(client_id(request.places["client"]))
     card = _card(client, await _names(console))
-    return page("agent.html", Frame(card.name, asked, "agents"), card)
+    return page("agent.html", Frame(card.name, request, "agents"), card)
 
 
-async def revoke(console: Services, asked: OwnerRequest) -> HttpReply:
+async def revoke(console: Services, request: OwnerRequest) -> HttpReply:
     """End one grant."""
-    await asked.form()
-    await console.clients.revoke_grant(grant_id(asked.places["grant_id"]))
+    await request.form()
+    await console.clients.revoke_grant(grant_id(request.places["grant_id"]))
     return see_other(f"{AGENTS}?stopped=1")
 
 
-async def stop(console: Services, asked: OwnerRequest) -> HttpReply:
+async def stop(console: Services, request: OwnerRequest) -> HttpReply:
     """End every grant of one client."""
-    await asked.form()
-    ended = await console.clients.stop(client_id(asked.places["client"]))
+    await request.form()
+    ended = await console.clients.stop(client_id(request.places["client"]))
     return see_other(f"{AGENTS}?stopped={ended}")
 
 
-async def stop_all(console: Services, asked: OwnerRequest) -> HttpReply:
+async def stop_all(console: Services, request: OwnerRequest) -> HttpReply:
     """End every grant of every client."""
-    await asked.form()
+    await request.form()
     ended = await console.clients.stop_all()
     await console.gateway_callers.stop_all()
     return see_other(f"{AGENTS}?stopped={ended}")

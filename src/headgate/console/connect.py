@@ -28,7 +28,7 @@ class Way:
     is_remote: bool = False
 
 
-async def show(console: Services, asked: OwnerRequest) -> HttpReply:
+async def show(console: Services, request: OwnerRequest) -> HttpReply:
     """Show how to connect; the dots and the list are asked for again every few seconds."""
     await console.pump.flush()
     url = console.mcp_url
@@ -42,9 +42,9 @@ async def show(console: Services, asked: OwnerRequest) -> HttpReply:
         ),
         is_public=url.startswith("https://"),
     )
-    if asked.is_partial:
-        return part("connected.html", asked, view)
-    return page("connect.html", Frame("Connect an agent", asked, "connect"), view)
+    if request.is_partial:
+        return part("connected.html", request, view)
+    return page("connect.html", Frame("Connect an agent", request, "connect"), view)
 
 
 def _state(way: Way, agents: Sequence[ClientOverview]) -> str:

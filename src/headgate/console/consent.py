@@ -156,61 +156,61 @@ def _unknown(client_id: str) -> InvalidClient:
     )
 
 
-async def show(consent: Services, asked: OwnerRequest) -> HttpReply:
+async def show(consent: Services, request: OwnerRequest) -> HttpReply:
     """Show what a client asks for."""
-    request_id = asked.places["request"]
-    pending = await consent.authorization.pending(request_id, asked.session.stored.digest)
+    request_id = request.places["request"]
+    pending = await consent.authorization.pending(request_id, request.session.stored.digest)
     may_call = bool(await consent.gateway_callers.described(pending.client.id))
-    if pending.needs_proof(is_fresh=asked.session.is_fresh, may_call=may_call):
-        return see_other(f"{CONFIRM}?next={quote(asked.here, safe='')}")
+    if pending.needs_proof(is_fresh=request.session.is_fresh, may_call=may_call):
+        return see_other(f"{CONFIRM}?next={quote(request.here, safe='')}")
     precise = read_details(pending.details) if pending.details else None
     choice = first_choice(offers(await consent.reads.catalog(), precise), precise)
-    return await _page(consent, asked, pending, choice)
+    return await _page(consent, request, pending, choice)
 
 
-async def decide(consent: Services, asked: OwnerRequest) -> HttpReply:
+async def decide(consent: Services, request: OwnerRequest) -> HttpReply:
     """Take the owner's decision, or show again what would be granted after a change."""
-    form = await asked.form()
-    request_id, session = asked.places["request"], asked.session.stored.digest
-    pending, place = await consent.authorization.pending(request_id, session), place_of(asked.request)
+    form = await request.form()
+    request_id, session = request.places["request"], request.session.stored.digest
+    pending, place = await consent.authorization.pending(request_id, session), place_of(request.web)
     if form.get("decision") == "deny":
         return _back(await consent.authorization.deny(pending, place), "You denied the request.")
     precise = read_details(pending.details) if pending.details else None
     catalog = await consent.reads.catalog()
     choice = read_choice(offers(catalog, precise), form.get, form.all)
     if form.get("decision") != "approve":
-        return await _page(consent, asked, pending, choice)
+        return await _page(consent, request, pending, choice)
     calls = await consent.gateway_callers.described(pending.client.id)
-    if pending.needs_proof(is_fresh=asked.session.is_fresh, may_call=bool(calls)):
+    if pending.needs_proof(is_fresh=request.session.is_fresh, may_call=bool(calls)):
         back = f"/oauth/consent/{request_id}"
         return see_other(f"{CONFIRM}?next={quote(back, safe='')}")
     conditions = conditions_of(choice, pending.client.id, precise)
     try:
         terms = terms_of(choice, catalog, consent.reads.clock())
     except HeadgateError as error:
-        return await _page(consent, asked, pending, choice, problem=f"{error.message} {error.hint}")
+        return await _page(consent, request, pending, choice, problem=f"{error.message} {error.hint}")
     if review_of(terms, conditions, calls) != form.get("review"):
         problem = "This differs from what you last saw. Review it again, then approve."
-        return await _page(consent, asked, pending, choice, problem=problem)
+        return await _page(consent, request, pending, choice, problem=problem)
     return _back(await consent.authorization.approve(pending, place, terms, conditions), "You approved.")
 
 
-async def show_device(_consent: Services, asked: OwnerRequest) -> HttpReply:
+async def show_device(_consent: Services, request: OwnerRequest) -> HttpReply:
     """Ask for the code that a device shows."""
     return page(
         "device.html",
-        Frame("Connect a device", asked),
-        View(user_code=asked.query.get("user_code"), problem=""),
+        Frame("Connect a device", request),
+        View(user_code=request.query.get("user_code"), problem=""),
     )
 
 
-async def find_device(consent: Services, asked: OwnerRequest) -> HttpReply:
+async def find_device(consent: Services, request: OwnerRequest) -> HttpReply:
     """Find the device by its code, and show what it asks for."""
-    code = (await asked.form()).get("user_code")
-    request_id = await consent.authorization.begin_device(_device_code(code), asked.session.stored.digest)
+    code = (await request.form()).get("user_code")
+    request_id = await consent.authorization.begin_device(_device_code(code), request.session.stored.digest)
     if request_id is None:
         view = View(user_code=code, problem="No device is waiting with this code. The code may have expired.")
-        return page("device.html", Frame("Connect a device", asked), view, status=NotFound.status)
+        return page("device.html", Frame("Connect a device", request), view, status=NotFound.status)
     return see_other(f"/oauth/consent/{request_id}")
 
 
@@ -222,7 +222,7 @@ def _device_code(typed: str) -> str:
 
 async def _page(
     consent: Services,
-    asked: OwnerRequest,
+    request: OwnerRequest,
     pending: PendingRequest,
     choice: ConsentChoice,
     *,
@@ -233,20 +233,20 @@ async def _page(
     calls = await consent.gateway_callers.described(pending.client.id)
     try:
         review, previews = await _reviewed(
-            consent, asked, choice, conditions_of(choice, pending.client.id, precise), calls
+            consent, request, choice, conditions_of(choice, pending.client.id, precise), calls
         )
     except HeadgateError as error:
         problem = problem or f"{error.message} {error.hint}"
     parts = pending, precise, choice, previews, review, calls
-    view = ConsentView(asked.places["request"], *parts, problem if choice.picked else "")
+    view = ConsentView(request.places["request"], *parts, problem if choice.picked else "")
     # The answer of the form is a redirect to the client, which a policy on form targets would block.
-    frame = Frame(f"Access for {pending.client.name}", asked, headers=OPEN_FORM_HEADERS, is_decision=True)
+    frame = Frame(f"Access for {pending.client.name}", request, headers=OPEN_FORM_HEADERS, is_decision=True)
     return page("consent.html", frame, view)
 
 
 async def _reviewed(
     consent: Services,
-    asked: OwnerRequest,
+    request: OwnerRequest,
     choice: ConsentChoice,
     conditions: Conditions,
     calls: tuple[str, ...],
@@ -255,7 +255,7 @@ async def _reviewed(
         return "", {}
     catalog, now = await consent.reads.catalog(), consent.reads.clock()
     each = [terms for stream in choice.picked for terms in terms_of(ConsentChoice((stream,)), catalog, now)]
-    stream_previews = await preview(consent.reads, each, asked.request.context.request_id, _VIA)
+    stream_previews = await preview(consent.reads, each, request.web.context.request_id, _VIA)
     previews = {
         f"{stream.stream.connection_ids[0]}/{stream.stream.name}": stream for stream in stream_previews
     }

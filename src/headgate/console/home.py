@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from headgate.audit.activity import LogFilter, conversations
-from headgate.audit.alarms import Alarm
+from headgate.audit.activity import Alarm, LogFilter, conversations
 from headgate.auth.clients import ClientOverview, GrantOverview
 from headgate.console.activity import alarm_words, conversation_line
 from headgate.console.agents import agent_path
@@ -30,7 +29,7 @@ _TROUBLE_PAGES = {
 }
 
 
-async def show(console: Services, asked: OwnerRequest) -> HttpReply:
+async def show(console: Services, request: OwnerRequest) -> HttpReply:
     """Show the first page."""
     now = console.clock()
     await console.pump.flush()
@@ -52,7 +51,7 @@ async def show(console: Services, asked: OwnerRequest) -> HttpReply:
         has_clients=bool(clients),
         now=now,
     )
-    return page("home.html", Frame("Home", asked, "home"), view)
+    return page("home.html", Frame("Home", request, "home"), view)
 
 
 def _troubles(troubles: Sequence[Trouble]) -> Iterator[View]:

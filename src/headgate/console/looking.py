@@ -18,33 +18,33 @@ from headgate.wiring import Services
 _MOST_ARGUMENTS = 50
 
 
-async def show(console: Services, asked: OwnerRequest) -> HttpReply:
+async def show(console: Services, request: OwnerRequest) -> HttpReply:
     """Show the form."""
-    client = await console.clients.client(client_id(asked.places["client"]))
-    return _page(asked, _view(client, Form({})))
+    client = await console.clients.client(client_id(request.places["client"]))
+    return _page(request, _view(client, Form({})))
 
 
-async def run(console: Services, asked: OwnerRequest) -> HttpReply:
+async def run(console: Services, request: OwnerRequest) -> HttpReply:
     """Run a tool as the agent, and show what it would be shown."""
-    form = await asked.form()
-    client = await console.clients.client(client_id(asked.places["client"]))
+    form = await request.form()
+    client = await console.clients.client(client_id(request.places["client"]))
     chosen, tool = form.get("grant"), form.get("tool")
     try:
         arguments = read_arguments(tool, _lines(form.get("arguments")))
         granted = client.readable(grant_id(chosen) if chosen else None)
     except (InvalidArgument, NotFound) as error:
         view = _view(client, form, problem=f"{error.message} {error.hint}")
-        return _page(asked, view, status=error.status)
+        return _page(request, view, status=error.status)
     access = await console.admission.access_as(granted)
     address = console.mcp_url.removesuffix("/mcp")
     outcome = await look(console.reads, access, tool, arguments, address)
     structure = json.dumps(outcome.whole()["structuredContent"], ensure_ascii=False, indent=2)
     view = _view(client, form, text=outcome.text, structure=structure, is_error=outcome.is_error)
-    return _page(asked, view)
+    return _page(request, view)
 
 
-def _page(asked: OwnerRequest, view: View, status: int = 200) -> HttpReply:
-    return page("look.html", Frame(f"As {view.client} sees", asked, "agents"), view, status=status)
+def _page(request: OwnerRequest, view: View, status: int = 200) -> HttpReply:
+    return page("look.html", Frame(f"As {view.client} sees", request, "agents"), view, status=status)
 
 
 def _lines(text: str) -> list[str]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from headgate.auth.consent import DURATIONS, MOST_DAYS, MOST_RECORDS, whole_number
-from headgate.auth.narrowing import NarrowedStream, Narrowing, always_shown, narrow, terms_of_grant
+from headgate.auth.consent import DURATIONS
+from headgate.auth.narrowing import always_shown, read_narrowed, terms_of_grant
 from headgate.console.agents import AGENTS, agent_path
 from headgate.console.formatting import day
 from headgate.console.pages import Form, Frame, OwnerRequest, View, page, see_other
 from headgate.console.samples import sample_table
 from headgate.errors import InvalidRequest
 from headgate.model.grant import StreamGrant
-from headgate.model.ids import FieldName, StreamName, grant_id
-from headgate.model.instants import DAY_US, instant
+from headgate.model.ids import FieldName, grant_id
 from headgate.model.ledger import IssuedGrant
 from headgate.reading.preview import preview
 from headgate.web.replies import HttpReply
@@ -20,32 +19,31 @@ from headgate.wiring import Services
 _VIA = "console: narrow a grant"
 
 
-async def show(console: Services, asked: OwnerRequest) -> HttpReply:
+async def show(console: Services, request: OwnerRequest) -> HttpReply:
     """Show a grant, with what it shows now."""
-    issued = await console.clients.grant(grant_id(asked.places["grant_id"]))
-    return _page(asked, await _view(console, asked, issued, _as_it_is(issued)))
+    issued = await console.clients.grant(grant_id(request.places["grant_id"]))
+    return _page(request, await _view(console, request, issued, _as_it_is(issued)))
 
 
-async def change(console: Services, asked: OwnerRequest) -> HttpReply:
+async def change(console: Services, request: OwnerRequest) -> HttpReply:
     """Narrow a grant, or show what would stay of it."""
-    form = await asked.form()
-    issued = await console.clients.grant(grant_id(asked.places["grant_id"]))
+    form = await request.form()
+    issued = await console.clients.grant(grant_id(request.places["grant_id"]))
     catalog = await console.reads.catalog()
     try:
-        chosen = _chosen(form, issued, console.clock())
-        narrowed = narrow(issued, chosen, catalog)
+        narrowed = read_narrowed(issued, form.get, form.all, catalog, console.clock())
         if form.get("do") != "narrow":
-            return _page(asked, await _view(console, asked, narrowed, form, issued))
-        await console.clients.narrow_grant(issued, chosen, catalog)
+            return _page(request, await _view(console, request, narrowed, form, issued))
+        await console.clients.narrow_grant(issued, narrowed)
     except InvalidRequest as error:
         problem = f"{error.message} {error.hint}"
-        view = await _view(console, asked, issued, form, problem=problem)
-        return _page(asked, view, status=error.status)
+        view = await _view(console, request, issued, form, problem=problem)
+        return _page(request, view, status=error.status)
     return see_other(agent_path(issued.grant.client_id))
 
 
-def _page(asked: OwnerRequest, view: View, status: int = 200) -> HttpReply:
-    return page("narrow.html", Frame("Narrow a grant", asked, "agents"), view, status=status)
+def _page(request: OwnerRequest, view: View, status: int = 200) -> HttpReply:
+    return page("narrow.html", Frame("Narrow a grant", request, "agents"), view, status=status)
 
 
 def _as_it_is(issued: IssuedGrant) -> Form:
@@ -53,37 +51,9 @@ def _as_it_is(issued: IssuedGrant) -> Form:
     return Form({**fields, "keep": [str(stream.name) for stream in issued.grant.streams]})
 
 
-def _chosen(form: Form, issued: IssuedGrant, now: int) -> Narrowing:
-    days, daily = form.get("days"), form.get("daily_records").strip()
-    streams = {
-        stream.name: NarrowedStream(
-            frozenset(map(FieldName, form.all(f"fields/{stream.name}"))), _since(form, stream.name)
-        )
-        for stream in issued.grant.streams
-        if stream.name in form.all("keep")
-    }
-    records = whole_number(daily, MOST_RECORDS, "daily_records") if daily else None
-    if records is not None and issued.daily_records is not None and records > issued.daily_records:
-        raise InvalidRequest(
-            f"The grant has {issued.daily_records:,} records a day already, and narrowing cannot raise that.",
-            hint="Choose a smaller number, or leave it empty to keep the limit.",
-            param="daily_records",
-        )
-    ends_at = now + whole_number(days, MOST_DAYS, "days") * DAY_US if days else None
-    return Narrowing(streams, ends_at, records)
-
-
-def _since(form: Form, stream: StreamName) -> int | None:
-    text = form.get(f"since/{stream}").strip()
-    at = instant(text) if text else None
-    if text and at is None:
-        raise InvalidRequest("The day must be written like 2026-01-31.", param="since")
-    return at
-
-
 async def _view(
     console: Services,
-    asked: OwnerRequest,
+    request: OwnerRequest,
     narrowed: IssuedGrant,
     form: Form,
     whole: IssuedGrant | None = None,
@@ -93,7 +63,7 @@ async def _view(
     """Draw a grant that is shown, out of the whole one."""
     catalog, issued = await console.reads.catalog(), whole or narrowed
     terms = terms_of_grant(narrowed, catalog)
-    stream_previews = await preview(console.reads, terms, asked.request.context.request_id, _VIA)
+    stream_previews = await preview(console.reads, terms, request.web.context.request_id, _VIA)
     previews = {seen.stream.name: seen for seen in stream_previews}
 
     def stream(granted: StreamGrant) -> View:

@@ -2,14 +2,14 @@
 
 A handler takes an `OwnerRequest` and returns a reply; `signed_in` makes it one of the table of addresses::
 
-    async def show(asked: OwnerRequest) -> HttpReply:
-        return page("example.html", Frame("Example", asked), View(title=..., rows=...))
+    async def show(request: OwnerRequest) -> HttpReply:
+        return page("example.html", Frame("Example", request), View(title=..., rows=...))
 
 
     Address("GET", "/example", Callers.ANYONE, signed_in(sessions, show))
 
 A template extends ``frame.html`` and finds what it shows as ``view``; a name that is not there is an error. Every form holds
-``{{ form_key() }}``; a handler of POST calls ``await asked.form()``, which refuses a form without it.
+``{{ form_key() }}``; a handler of POST calls ``await request.form()``, which refuses a form without it.
 """
 
 from __future__ import annotations
@@ -34,8 +34,7 @@ from headgate.console import formatting
 from headgate.errors import HeadgateError, InvalidRequest
 from headgate.home import with_home
 from headgate.web.addresses import Handler, WebRequest
-from headgate.web.context import RequestContext
-from headgate.web.replies import HTML, NO_STORE, Header, HttpReply
+from headgate.web.replies import HTML, NO_STORE, Header, HttpReply, RequestContext
 
 SIGN_IN = "/console/sign-in"
 CONFIRM = "/console/confirm"
@@ -94,24 +93,24 @@ class Form:
 class OwnerRequest:
     """A request of a browser in which the owner is signed in."""
 
-    request: WebRequest
+    web: WebRequest
     session: OwnerSession
     query: Form
 
     @property
     def places(self) -> Mapping[str, str]:
         """The values at the places of the path."""
-        return self.request.places
+        return self.web.places
 
     @property
     def is_partial(self) -> bool:
         """Whether htmx asks for a part of a page."""
-        return self.request.context.headers.values.get(b"hx-request") == b"true"
+        return self.web.context.headers.values.get(b"hx-request") == b"true"
 
     @property
     def here(self) -> str:
         """Path and query of the request."""
-        return _here(self.request)
+        return _here(self.web)
 
     async def form(self) -> Form:
         """Read the form that was sent.
@@ -119,8 +118,8 @@ class OwnerRequest:
         Raises:
             InvalidRequest: it cannot be read.
         """
-        form = await read_form(self.request)
-        check_form(self.session, form.get("form_key"), fetch_site(self.request))
+        form = await read_form(self.web)
+        check_form(self.session, form.get("form_key"), fetch_site(self.web))
         return form
 
 
@@ -130,7 +129,7 @@ class Frame:
 
     title: str
     #: None on the pages before a sign-in, which have no navigation.
-    asked: OwnerRequest | None = None
+    owner_request: OwnerRequest | None = None
     #: The entry of the navigation that the page belongs to.
     section: str = ""
     #: A sentence on what was just done.
@@ -154,11 +153,11 @@ def signed_in(sessions: OwnerSessions, handler: OwnerHandler) -> Handler:
         session = await sessions.session(cookies_of(request))
         if session is None:
             return _ask_to_sign_in(request)
-        asked = OwnerRequest(request, session, query_of(request))
+        owner_request = OwnerRequest(request, session, query_of(request))
         try:
-            return await handler(asked)
+            return await handler(owner_request)
         except HeadgateError as error:
-            return error_page(error, asked)
+            return error_page(error, owner_request)
 
     return answer
 
@@ -166,12 +165,12 @@ def signed_in(sessions: OwnerSessions, handler: OwnerHandler) -> Handler:
 def recently_signed_in(sessions: OwnerSessions, handler: OwnerHandler) -> Handler:
     """Call a handler only within five minutes after the owner gave the password or a passkey; else ask for it."""
 
-    async def answer(asked: OwnerRequest) -> HttpReply:
-        if asked.session.is_fresh:
-            return await handler(asked)
-        is_read = asked.request.scope["method"] == "GET"
+    async def answer(request: OwnerRequest) -> HttpReply:
+        if request.session.is_fresh:
+            return await handler(request)
+        is_read = request.web.scope["method"] == "GET"
         # What was sent in a form is not sent again by itself, so that the owner comes back to its page.
-        back = asked.here if is_read else "/".join(asked.here.split("/")[:3])
+        back = request.here if is_read else "/".join(request.here.split("/")[:3])
         return see_other(f"{CONFIRM}?next={quote(back, safe='')}")
 
     return signed_in(sessions, answer)
@@ -182,20 +181,20 @@ def page(template: str, frame: Frame, view: object, *, status: int = 200) -> Htt
     return HttpReply(render(template, view, frame).encode(), status, frame.headers)
 
 
-def part(template: str, asked: OwnerRequest, view: object) -> HttpReply:
+def part(template: str, request: OwnerRequest, view: object) -> HttpReply:
     """Render a template as the part of a page that htmx replaces."""
-    return HttpReply(render(template, view, Frame("", asked)).encode(), headers=PAGE_HEADERS)
+    return HttpReply(render(template, view, Frame("", request)).encode(), headers=PAGE_HEADERS)
 
 
 def render(template: str, view: object, frame: Frame) -> str:
     """Fill a template; everything is escaped unless the template says otherwise."""
-    session = None if frame.asked is None else frame.asked.session
+    session = None if frame.owner_request is None else frame.owner_request.session
     return _environment().get_template(template).render(view=view, frame=frame, session=session)
 
 
-def error_page(error: HeadgateError, asked: OwnerRequest | None) -> HttpReply:
+def error_page(error: HeadgateError, request: OwnerRequest | None) -> HttpReply:
     """Show a refusal to the owner."""
-    return page("error.html", Frame("That did not work", asked), error, status=error.status)
+    return page("error.html", Frame("That did not work", request), error, status=error.status)
 
 
 def see_other(path: str, *cookies: Header) -> HttpReply:
@@ -331,11 +330,11 @@ def _form_key(context: Context) -> Markup:
 def _command(context: Context, text: str) -> str:
     """Write commands in a text for the home that is served."""
     frame: Frame = context["frame"]
-    request = frame.request if frame.asked is None else frame.asked.request
+    request = frame.request if frame.owner_request is None else frame.owner_request.web
     if request is None or not request.services.home_path:
         return text
     # Strangers see the pages before a sign-in, and learn nothing there about the machine.
-    is_shown = frame.asked is not None or _is_on_this_machine(request.context)
+    is_shown = frame.owner_request is not None or _is_on_this_machine(request.context)
     return with_home(text, request.services.home_path if is_shown else "DIR")
 
 

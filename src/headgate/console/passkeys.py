@@ -45,9 +45,9 @@ async def options_of(console: Services, request: WebRequest, session: OwnerSessi
     return _json(passkeys.options(party, purpose))
 
 
-async def settings_view(console: Services, asked: OwnerRequest) -> View:
+async def settings_view(console: Services, request: OwnerRequest) -> View:
     """List the passkeys, with what is needed to make another one."""
-    passkeys, party = console.sessions.passkeys, party_of(console, asked.request)
+    passkeys, party = console.sessions.passkeys, party_of(console, request.web)
     lines = tuple(
         View(
             mark=passkey_mark(passkey), name=passkey.name, party=passkey.party, since=day(passkey.made_at), used=day(passkey.used_at) if passkey.used_at else "never"
@@ -56,26 +56,26 @@ async def settings_view(console: Services, asked: OwnerRequest) -> View:
     )  # fmt: skip
     if party is None:
         return View(
-            lines=lines, options="", elsewhere=elsewhere(console, asked.request, f"{_SETTINGS}#passkeys")
+            lines=lines, options="", elsewhere=elsewhere(console, request.web, f"{_SETTINGS}#passkeys")
         )
     return View(
         lines=lines,
-        options=_json(await passkeys.options_to_add(party, asked.session.stored.digest)),
+        options=_json(await passkeys.options_to_add(party, request.session.stored.digest)),
         elsewhere="",
     )
 
 
-async def add(console: Services, asked: OwnerRequest) -> HttpReply:
+async def add(console: Services, request: OwnerRequest) -> HttpReply:
     """Store the passkey that the browser made."""
-    form = await asked.form()
-    party, answer = signed(console, asked.request, form)
-    await console.sessions.passkeys.add(party, asked.session.stored.digest, form.get("name"), answer)
+    form = await request.form()
+    party, answer = signed(console, request.web, form)
+    await console.sessions.passkeys.add(party, request.session.stored.digest, form.get("name"), answer)
     return see_other(f"{_SETTINGS}?done=passkey")
 
 
-async def remove(console: Services, asked: OwnerRequest) -> HttpReply:
-    await asked.form()
-    await console.sessions.passkeys.remove(asked.places["mark"])
+async def remove(console: Services, request: OwnerRequest) -> HttpReply:
+    await request.form()
+    await console.sessions.passkeys.remove(request.places["mark"])
     return see_other(f"{_SETTINGS}?done=no-passkey")
 
 

@@ -31,7 +31,7 @@ _KEYS = {
 }
 
 
-async def show(console: Services, asked: OwnerRequest) -> HttpReply:
+async def show(console: Services, request: OwnerRequest) -> HttpReply:
     """Show the settings."""
     notices = {
         "password": "The password is changed; every other session has ended.",
@@ -40,66 +40,66 @@ async def show(console: Services, asked: OwnerRequest) -> HttpReply:
         "no-passkey": "The passkey is removed.",
         "erased": "The source and its records are erased.",
     }
-    notice = notices.get(asked.query.get("done"), "")
+    notice = notices.get(request.query.get("done"), "")
     return page(
         "settings.html",
-        Frame("Settings", asked, "settings", notice),
-        await settings_page_view(console, asked),
+        Frame("Settings", request, "settings", notice),
+        await settings_page_view(console, request),
     )
 
 
-async def change_password(console: Services, asked: OwnerRequest) -> HttpReply:
+async def change_password(console: Services, request: OwnerRequest) -> HttpReply:
     """Set another password."""
-    form = await asked.form()
+    form = await request.form()
     try:
         await console.sessions.change_password(
-            asked.session, form.get("old"), form.get("new"), cookies_of(asked.request)
+            request.session, form.get("old"), form.get("new"), cookies_of(request.web)
         )
     except (AuthenticationFailed, InvalidRequest, RateLimited) as error:
-        view = await settings_page_view(console, asked, problem=f"{error.message} {error.hint}")
-        return page("settings.html", Frame("Settings", asked, "settings"), view, status=error.status)
+        view = await settings_page_view(console, request, problem=f"{error.message} {error.hint}")
+        return page("settings.html", Frame("Settings", request, "settings"), view, status=error.status)
     return see_other(f"{_PATH}?done=password")
 
 
-async def revoke_token(console: Services, asked: OwnerRequest) -> HttpReply:
+async def revoke_token(console: Services, request: OwnerRequest) -> HttpReply:
     """End one of the owner's tokens."""
-    await asked.form()
-    await console.clients.revoke_owner_token(asked.places["mark"])
+    await request.form()
+    await console.clients.revoke_owner_token(request.places["mark"])
     return see_other(f"{_PATH}?done=token")
 
 
-async def ask_to_erase(console: Services, asked: OwnerRequest) -> HttpReply:
+async def ask_to_erase(console: Services, request: OwnerRequest) -> HttpReply:
     """Ask whether a source is to be erased."""
-    return _erase_page(asked, await _card(console, asked))
+    return _erase_page(request, await _card(console, request))
 
 
-async def erase(console: Services, asked: OwnerRequest) -> HttpReply:
+async def erase(console: Services, request: OwnerRequest) -> HttpReply:
     """Erase a source with its records, after its name was typed and the owner was asked for the password."""
-    form = await asked.form()
-    card = await _card(console, asked)
-    if not asked.session.is_fresh:
-        return see_other(f"{CONFIRM}?next={quote(asked.here, safe='')}")
+    form = await request.form()
+    card = await _card(console, request)
+    if not request.session.is_fresh:
+        return see_other(f"{CONFIRM}?next={quote(request.here, safe='')}")
     if form.get("typed").strip() != card.name:
-        return _erase_page(asked, card, f"Type {card.name} to erase it.")
-    await console.intake.disconnect(ConnectionId(card.id))
+        return _erase_page(request, card, f"Type {card.name} to erase it.")
+    await console.intake.store.delete_connection(ConnectionId(card.id))
     return see_other(f"{_PATH}?done=erased")
 
 
-async def _card(console: Services, asked: OwnerRequest) -> View:
+async def _card(console: Services, request: OwnerRequest) -> View:
     for card in await connection_cards(console):
-        if card.id == asked.places["connection_id"]:
+        if card.id == request.places["connection_id"]:
             return card
     raise NotFound("There is no such source.", hint="Look at the list in the settings.")
 
 
-def _erase_page(asked: OwnerRequest, card: View, problem: str = "") -> HttpReply:
+def _erase_page(request: OwnerRequest, card: View, problem: str = "") -> HttpReply:
     view = View(name=card.name, records=card.records, problem=problem)
     status = InvalidRequest.status if problem else 200
-    return page("erase.html", Frame(f"Erase {card.name}", asked, "settings"), view, status=status)
+    return page("erase.html", Frame(f"Erase {card.name}", request, "settings"), view, status=status)
 
 
 async def settings_page_view(
-    console: Services, asked: OwnerRequest, *, problem: str = "", backup_problem: str = ""
+    console: Services, request: OwnerRequest, *, problem: str = "", backup_problem: str = ""
 ) -> View:
     """Collect what the page of settings shows."""
     tokens = tuple(
@@ -115,7 +115,7 @@ async def settings_page_view(
     return View(
         services=console,
         tokens=tokens,
-        passkeys=await settings_view(console, asked),
+        passkeys=await settings_view(console, request),
         keys=_keys(console),
         connections=await connection_cards(console),
         problem=problem,
@@ -132,21 +132,23 @@ def _keys(console: Services) -> tuple[tuple[str, str, str], ...]:
     )
 
 
-async def download_backup(console: Services, asked: OwnerRequest) -> HttpReply:
+async def download_backup(console: Services, request: OwnerRequest) -> HttpReply:
     """Make a backup and send it: everything the home holds, in one file that only a passphrase opens.
 
     It is always encrypted, because a browser writes it into a folder that other programs read and that may be copied
     to other machines. A backup without a passphrase is made on the machine that serves.
     """
-    form = await asked.form()
+    form = await request.form()
     passphrase = form.get("passphrase")
     problem = _passphrase_problem(passphrase, form.get("again"))
     if problem:
-        view = await settings_page_view(console, asked, backup_problem=problem)
-        return page("settings.html", Frame("Settings", asked, "settings"), view, status=InvalidRequest.status)
+        view = await settings_page_view(console, request, backup_problem=problem)
+        return page(
+            "settings.html", Frame("Settings", request, "settings"), view, status=InvalidRequest.status
+        )
     await console.pump.flush()
     backup = await asyncio.to_thread(console.make_backup, passphrase)
-    console.log_owner(asked.request.context.route, request_id=asked.request.context.request_id)
+    console.log_owner(request.web.context.route, request_id=request.web.context.request_id)
     name = f"headgate-{moment(console.clock()):%Y-%m-%d}.age"
     headers = (
         (b"content-type", b"application/octet-stream"),

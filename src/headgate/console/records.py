@@ -16,7 +16,7 @@ from headgate.model.ids import BlobId, ConnectionId, blob_id, connection_id, rec
 from headgate.model.instants import instant
 from headgate.model.query import BlobQuery, ExactFilter, Filter, ListQuery, Order, RecordQuery, SearchQuery
 from headgate.reading.preview import Span, StreamPlace
-from headgate.text.titles import title
+from headgate.text.document import title
 from headgate.web.replies import NO_STORE, HttpReply
 from headgate.wiring import Services
 
@@ -74,14 +74,14 @@ def _hull(spans: Sequence[Span]) -> Span | None:
     return (min(span[0] for span in spans), max(span[1] for span in spans)) if spans else None
 
 
-async def show_all(console: Services, asked: OwnerRequest) -> HttpReply:
+async def show_all(console: Services, request: OwnerRequest) -> HttpReply:
     """Show every connection with its streams."""
-    return page("data.html", Frame("Data", asked, "data"), View(cards=await connection_cards(console)))
+    return page("data.html", Frame("Data", request, "data"), View(cards=await connection_cards(console)))
 
 
-async def search(console: Services, asked: OwnerRequest) -> HttpReply:
+async def search(console: Services, request: OwnerRequest) -> HttpReply:
     """Search all records, or those of one stream."""
-    q, stream, where = (asked.query.get(name).strip() for name in ("q", "stream", "connection_id"))
+    q, stream, where = (request.query.get(name).strip() for name in ("q", "stream", "connection_id"))
     view = View(q=q, hits=(), next_path=None, stream=stream, connection_id=where)
     if q:
         query = SearchQuery(
@@ -89,7 +89,7 @@ async def search(console: Services, asked: OwnerRequest) -> HttpReply:
             streams=(stream_name(stream),) if stream else None,
             connection_id=connection_id(where) if where else None,
             limit=_PAGE,
-            cursor=asked.query.get("cursor") or None,
+            cursor=request.query.get("cursor") or None,
         )
         server = await console.own_records()
         body = (await server.search(query, title_chars=_TITLE_CHARS)).body()
@@ -104,21 +104,21 @@ async def search(console: Services, asked: OwnerRequest) -> HttpReply:
             stream=stream,
             connection_id=where,
         )
-    if asked.is_partial:
-        return part("hits.html", asked, view)
-    return page("search.html", Frame("Search", asked, "data"), view)
+    if request.is_partial:
+        return part("hits.html", request, view)
+    return page("search.html", Frame("Search", request, "data"), view)
 
 
-async def browse(console: Services, asked: OwnerRequest) -> HttpReply:
+async def browse(console: Services, request: OwnerRequest) -> HttpReply:
     """Show a page of a stream, filtered by a field if one is given."""
-    where, stream = connection_id(asked.places["connection_id"]), stream_name(asked.places["stream"])
+    where, stream = connection_id(request.places["connection_id"]), stream_name(request.places["stream"])
     server = await console.own_records()
     described = (await server.stream(stream, where)).body()
     capabilities = cast("Mapping[str, Any]", described["field_capabilities"])
     usable = tuple(
         sorted(name for name, capability in capabilities.items() if capability["exact_filter"]["usable"])
     )
-    name, value, order = asked.query.get("field"), asked.query.get("value"), asked.query.get("order")
+    name, value, order = request.query.get("field"), request.query.get("value"), request.query.get("order")
     chosen: tuple[Filter, ...] = ()
     if name in usable and value:
         chosen = (ExactFilter(cast("Any", name), _typed(value, capabilities[name]["type"])),)
@@ -128,7 +128,7 @@ async def browse(console: Services, asked: OwnerRequest) -> HttpReply:
         limit=_PAGE,
         order=Order.ASC if order == "asc" else None,
         filters=chosen,
-        cursor=asked.query.get("cursor") or None,
+        cursor=request.query.get("cursor") or None,
         with_extent=True,
     )
     server = await console.own_records()
@@ -143,15 +143,15 @@ async def browse(console: Services, asked: OwnerRequest) -> HttpReply:
         field=name,
         value=value,
         order=order,
-        next_path=_next(asked, body),
+        next_path=_next(request, body),
     )
-    return page("stream.html", Frame(f"{stream} of {view.source}", asked, "data"), view)
+    return page("stream.html", Frame(f"{stream} of {view.source}", request, "data"), view)
 
 
-async def show(console: Services, asked: OwnerRequest) -> HttpReply:
+async def show(console: Services, request: OwnerRequest) -> HttpReply:
     """Show one record with all its fields, its files, and who has read it."""
-    stream, key = stream_name(asked.places["stream"]), record_id(asked.places["id"])
-    named = asked.query.get("connection_id")
+    stream, key = stream_name(request.places["stream"]), record_id(request.places["id"])
+    named = request.query.get("connection_id")
     where = connection_id(named) if named else None
     server = await console.own_records()
     body = (await server.record(RecordQuery(stream, key, where))).body()
@@ -171,13 +171,13 @@ async def show(console: Services, asked: OwnerRequest) -> HttpReply:
         names=await console.clients.names(),
         readers=await console.activity.who_read(key, stream, connection, limit=_READERS_SHOWN),
     )
-    return page("record.html", Frame(view.title, asked, "data"), view)
+    return page("record.html", Frame(view.title, request, "data"), view)
 
 
-async def show_file(console: Services, asked: OwnerRequest) -> HttpReply:
+async def show_file(console: Services, request: OwnerRequest) -> HttpReply:
     """Send a file: pictures to be shown in the page, everything else to be saved."""
-    where = asked.query.get("connection_id")
-    query = BlobQuery(blob_id(asked.places["blob_id"]), connection_id(where) if where else None)
+    where = request.query.get("connection_id")
+    query = BlobQuery(blob_id(request.places["blob_id"]), connection_id(where) if where else None)
     server = await console.own_records()
     file = await server.blob(query)
     is_shown = file.mime_type in _INLINE_TYPES
@@ -204,13 +204,13 @@ def record_path(where: str, stream: str, key: str) -> str:
     return f"/console/records/{quote(stream, safe='')}/{quote(key, safe='')}?connection_id={quote(where, safe='')}"
 
 
-def _next(asked: OwnerRequest, body: Mapping[str, Any]) -> str | None:
+def _next(request: OwnerRequest, body: Mapping[str, Any]) -> str | None:
     if not body.get("has_more"):
         return None
     chosen_fields = {
-        name: asked.query.get(name) for name in ("field", "value", "order") if asked.query.get(name)
+        name: request.query.get(name) for name in ("field", "value", "order") if request.query.get(name)
     }
-    path = asked.here.partition("?")[0]
+    path = request.here.partition("?")[0]
     return f"{path}?{urlencode({**chosen_fields, 'cursor': body['next_cursor']})}"
 
 

@@ -18,38 +18,40 @@ _SETS = {
 }
 
 
-async def show(console: Services, asked: OwnerRequest) -> HttpReply:
-    hidden, unhidden = asked.query.number("hidden"), asked.query.number("shown")
+async def show(console: Services, request: OwnerRequest) -> HttpReply:
+    hidden, unhidden = request.query.number("hidden"), request.query.number("shown")
     notice = "" if hidden is None else f"The rule hides {counted(hidden, 'record')} from now on."
     if unhidden is not None:
         notice = f"The rule is removed; {counted(unhidden, 'record')} may be shown again."
     view = await _view(console, ChosenRule(RuleKind.VALUE, ""))
-    return page("rules.html", Frame("Rules", asked, "rules", notice), view)
+    return page("rules.html", Frame("Rules", request, "rules", notice), view)
 
 
-async def add(console: Services, asked: OwnerRequest) -> HttpReply:
+async def add(console: Services, request: OwnerRequest) -> HttpReply:
     """Add a rule, or count what it would hide: htmx asks for that while the owner types, a button without it."""
-    form = await asked.form()
+    form = await request.form()
     try:
         chosen = _chosen(form)
-        if asked.is_partial:
-            return part("rule_count.html", asked, await _counted(console, chosen))
+        if request.is_partial:
+            return part("rule_count.html", request, await _counted(console, chosen))
         if form.get("do") == "count":
             view = await _counted(console, chosen)
-            return page("rules.html", Frame("Rules", asked, "rules"), view)
+            return page("rules.html", Frame("Rules", request, "rules"), view)
         rule = await add_rule(console.reads.store, chosen, RuleId(fresh_id("rul")), console.clock())
     except InvalidRequest as error:
         view = await _view(console, _typed(form), problem=f"{error.message} {error.hint}")
-        if asked.is_partial:
-            return part("rule_count.html", asked, view)
-        return page("rules.html", Frame("Rules", asked, "rules"), view, status=error.status)
+        if request.is_partial:
+            return part("rule_count.html", request, view)
+        return page("rules.html", Frame("Rules", request, "rules"), view, status=error.status)
     return see_other(f"{_PATH}?hidden={rule.hidden}")
 
 
-async def remove(console: Services, asked: OwnerRequest) -> HttpReply:
-    await asked.form()
+async def remove(console: Services, request: OwnerRequest) -> HttpReply:
+    await request.form()
     try:
-        unhidden = await console.reads.store.remove_rule(RuleId(asked.places["rule_id"]), at=console.clock())
+        unhidden = await console.reads.store.remove_rule(
+            RuleId(request.places["rule_id"]), at=console.clock()
+        )
     except NotFound as error:
         raise _gone(error) from None
     return see_other(f"{_PATH}?shown={unhidden}")

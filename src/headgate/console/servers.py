@@ -30,55 +30,55 @@ _GRADES: Mapping[str, tuple[str, str]] = {
 }
 
 
-async def show(console: Services, asked: OwnerRequest) -> HttpReply:
+async def show(console: Services, request: OwnerRequest) -> HttpReply:
     """Show every server, what waits, and who may call."""
     notices = {"approved": "Approved. The operation can be called again.", "caller": "Saved."}
-    return await _page(console, asked, notice=notices.get(asked.query.get("done"), ""))
+    return await _page(console, request, notice=notices.get(request.query.get("done"), ""))
 
 
-async def list_again(console: Services, asked: OwnerRequest) -> HttpReply:
+async def list_again(console: Services, request: OwnerRequest) -> HttpReply:
     """Ask a server for its tools again."""
-    await asked.form()
+    await request.form()
     try:
-        await _gateway(console).list_again(asked.places["server"])
+        await _gateway(console).list_again(request.places["server"])
     except HeadgateError as error:
-        return await _page(console, asked, problem=f"{error.message} {error.hint}", status=error.status)
+        return await _page(console, request, problem=f"{error.message} {error.hint}", status=error.status)
     return see_other(_PATH)
 
 
-async def approve(console: Services, asked: OwnerRequest) -> HttpReply:
+async def approve(console: Services, request: OwnerRequest) -> HttpReply:
     """Accept tools as the page showed them."""
-    form = await asked.form()
+    form = await request.form()
     pairs = dict(zip(form.all("tool"), form.all("digest"), strict=False))
     if not pairs:
         raise InvalidRequest("No tool is named.", hint="Go back and choose one.")
     try:
-        await _gateway(console).approve(asked.places["server"], pairs)
+        await _gateway(console).approve(request.places["server"], pairs)
     except HeadgateError as error:
-        return await _page(console, asked, problem=f"{error.message} {error.hint}", status=error.status)
+        return await _page(console, request, problem=f"{error.message} {error.hint}", status=error.status)
     return see_other(f"{_PATH}?done=approved")
 
 
-async def find_caller(_console: Services, asked: OwnerRequest) -> HttpReply:
+async def find_caller(_console: Services, request: OwnerRequest) -> HttpReply:
     """Go to the page of a caller, of one that is not there yet also."""
-    return see_other(_caller_path(client_id(asked.query.get("name").strip())))
+    return see_other(_caller_path(client_id(request.query.get("name").strip())))
 
 
-async def show_caller(console: Services, asked: OwnerRequest) -> HttpReply:
+async def show_caller(console: Services, request: OwnerRequest) -> HttpReply:
     """Show what a caller may call."""
-    return await _caller_page(console, asked)
+    return await _caller_page(console, request)
 
 
-async def change_caller(console: Services, asked: OwnerRequest) -> HttpReply:
+async def change_caller(console: Services, request: OwnerRequest) -> HttpReply:
     """Save what a caller may call, remove it, or make its token."""
-    form = await asked.form()
-    name, do = client_id(asked.places["caller"]), form.get("do")
+    form = await request.form()
+    name, do = client_id(request.places["caller"]), form.get("do")
     if do == "remove":
         await console.gateway_callers.remove(name)
     elif do == "token":
-        if not asked.session.is_fresh:
+        if not request.session.is_fresh:
             return see_other(f"{CONFIRM}?next={quote(_caller_path(name), safe='')}")
-        return await _caller_page(console, asked, token=await console.gateway_callers.make_token(name))
+        return await _caller_page(console, request, token=await console.gateway_callers.make_token(name))
     else:
         known = [overview for overview in await console.clients.overview() if overview.client_id == name]
         grants = [overview.issued.grant.id for client in known for overview in client.active]
@@ -93,7 +93,7 @@ def _gateway(console: Services) -> HostedGateway:
 
 
 async def _page(
-    console: Services, asked: OwnerRequest, *, notice: str = "", problem: str = "", status: int = 200
+    console: Services, request: OwnerRequest, *, notice: str = "", problem: str = "", status: int = 200
 ) -> HttpReply:
     names = await console.clients.names()
     view = View(
@@ -111,11 +111,11 @@ async def _page(
         url=_url(console),
         problem=problem,
     )
-    return page("servers.html", Frame("Remote servers", asked, "servers", notice), view, status=status)
+    return page("servers.html", Frame("Remote servers", request, "servers", notice), view, status=status)
 
 
-async def _caller_page(console: Services, asked: OwnerRequest, *, token: str = "") -> HttpReply:
-    name = client_id(asked.places["caller"])
+async def _caller_page(console: Services, request: OwnerRequest, *, token: str = "") -> HttpReply:
+    name = client_id(request.places["caller"])
     caller = next(
         (candidate for candidate in await console.gateway_callers.all() if candidate.name == name), None
     )
@@ -129,7 +129,7 @@ async def _caller_page(console: Services, asked: OwnerRequest, *, token: str = "
         token=token,
         url=_url(console),
     )
-    return page("caller.html", Frame(f"What {called} may call", asked, "servers"), view)
+    return page("caller.html", Frame(f"What {called} may call", request, "servers"), view)
 
 
 def _url(console: Services) -> str:

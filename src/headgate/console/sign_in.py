@@ -26,8 +26,7 @@ from headgate.console.pages import (
 from headgate.console.passkeys import elsewhere, options_of, signed
 from headgate.errors import AuthenticationFailed, HeadgateError, InvalidRequest, RateLimited
 from headgate.web.addresses import WebRequest
-from headgate.web.context import RequestContext
-from headgate.web.replies import HttpReply
+from headgate.web.replies import HttpReply, RequestContext
 from headgate.wiring import Services
 
 
@@ -88,11 +87,11 @@ async def sign_in_with_passkey(console: Services, request: WebRequest) -> HttpRe
     return see_other(back, *session_cookies(request, signed_in))
 
 
-async def sign_out(console: Services, asked: OwnerRequest) -> HttpReply:
+async def sign_out(console: Services, request: OwnerRequest) -> HttpReply:
     """End the session."""
-    await asked.form()
-    await console.sessions.sign_out(asked.session)
-    return see_other(SIGN_IN, ended_cookie(asked.request))
+    await request.form()
+    await console.sessions.sign_out(request.session)
+    return see_other(SIGN_IN, ended_cookie(request.web))
 
 
 async def welcome(console: Services, request: WebRequest) -> HttpReply:
@@ -122,33 +121,33 @@ async def set_password(console: Services, request: WebRequest) -> HttpReply:
     return see_other(HOME, *session_cookies(request, signed_in))
 
 
-async def ask_again(console: Services, asked: OwnerRequest) -> HttpReply:
+async def ask_again(console: Services, request: OwnerRequest) -> HttpReply:
     """Ask for the password or a passkey again, before something that matters."""
-    return await _confirm_page(console, asked, own_path(asked.query.get("next")))
+    return await _confirm_page(console, request, own_path(request.query.get("next")))
 
 
-async def confirm(console: Services, asked: OwnerRequest) -> HttpReply:
+async def confirm(console: Services, request: OwnerRequest) -> HttpReply:
     """Check the password that was asked for again."""
-    form = await asked.form()
+    form = await request.form()
     back = own_path(form.get("next"))
     try:
-        await console.sessions.prove(asked.session, form.get("password"), cookies_of(asked.request))
+        await console.sessions.prove(request.session, form.get("password"), cookies_of(request.web))
     except (AuthenticationFailed, RateLimited) as error:
-        _log_refusal(console, asked.request.context, error)
-        return await _confirm_page(console, asked, back, error)
+        _log_refusal(console, request.web.context, error)
+        return await _confirm_page(console, request, back, error)
     return see_other(back)
 
 
-async def confirm_with_passkey(console: Services, asked: OwnerRequest) -> HttpReply:
+async def confirm_with_passkey(console: Services, request: OwnerRequest) -> HttpReply:
     """Check the passkey that was asked for again."""
-    form = await asked.form()
-    back, cookies = own_path(form.get("next")), cookies_of(asked.request)
+    form = await request.form()
+    back, cookies = own_path(form.get("next")), cookies_of(request.web)
     try:
-        party, answer = signed(console, asked.request, form)
-        await console.sessions.prove_with_passkey(asked.session, party, answer, cookies)
+        party, answer = signed(console, request.web, form)
+        await console.sessions.prove_with_passkey(request.session, party, answer, cookies)
     except (AuthenticationFailed, RateLimited) as error:
-        _log_refusal(console, asked.request.context, error)
-        return await _confirm_page(console, asked, back, error)
+        _log_refusal(console, request.web.context, error)
+        return await _confirm_page(console, request, back, error)
     return see_other(back)
 
 
@@ -157,15 +156,15 @@ def _back(request: WebRequest) -> str:
 
 
 async def _confirm_page(
-    console: Services, asked: OwnerRequest, back: str, error: HeadgateError | None = None
+    console: Services, request: OwnerRequest, back: str, error: HeadgateError | None = None
 ) -> HttpReply:
     view = SignInView(
         back,
         "" if error is None else f"{error.message} {error.hint}",
-        passkey=await options_of(console, asked.request, asked.session),
+        passkey=await options_of(console, request.web, request.session),
     )
     status = 200 if error is None else error.status
-    return page("confirm.html", Frame("Confirm it is you", asked), view, status=status)
+    return page("confirm.html", Frame("Confirm it is you", request), view, status=status)
 
 
 async def _not_signed_in(

@@ -15,7 +15,7 @@ from headgate.auth.sessions import check_form, check_site
 from headgate.console.pages import Frame, OwnerRequest, View, fetch_site, page, part, see_other
 from headgate.errors import HeadgateError, InvalidRequest, ResourceLimit
 from headgate.model.ids import is_plain
-from headgate.sources.identity import MADE_KEY
+from headgate.sources.formats.values import MADE_KEY
 from headgate.sources.uploads import Uploads
 from headgate.web.replies import HttpReply
 from headgate.wiring import Services
@@ -41,57 +41,56 @@ _CELL_CHARS = 60
 _TOP_CHARS = 100
 
 
-async def show(_console: Services, asked: OwnerRequest) -> HttpReply:
+async def show(_console: Services, request: OwnerRequest) -> HttpReply:
     """Ask for a file."""
-    return _page(asked)
+    return _page(request)
 
 
-async def upload(console: Services, asked: OwnerRequest) -> HttpReply:
+async def upload(console: Services, request: OwnerRequest) -> HttpReply:
     """Take files in, and go on to their preview."""
-    check_site(fetch_site(asked.request))
-    request = asked.request
+    check_site(fetch_site(request.web))
     try:
-        form = await Request(request.scope, _limited(request.receive)).form(
+        form = await Request(request.web.scope, _limited(request.web.receive)).form(
             max_files=_MOST_FILES, max_fields=5
         )
     except MultiPartException:
         raise InvalidRequest("The upload cannot be read.", hint="Choose the file again.") from None
     try:
-        check_form(asked.session, str(form.get("form_key", "")), fetch_site(request))
+        check_form(request.session, str(form.get("form_key", "")), fetch_site(request.web))
         files = [
             file
             for file in form.getlist("file")
             if isinstance(file, UploadFile) and _is_content(file.filename)
         ]
         if not files:
-            return _page(asked, problem="Choose a file or a folder first.", status=400)
+            return _page(request, problem="Choose a file or a folder first.", status=400)
         upload_id = await _store(console.uploads, files)
     except HeadgateError as error:
-        return _page(asked, problem=f"{error.message} {error.hint}", status=error.status)
+        return _page(request, problem=f"{error.message} {error.hint}", status=error.status)
     finally:
         await form.close()
     return see_other(f"{_PATH}/{upload_id}")
 
 
-async def preview(console: Services, asked: OwnerRequest) -> HttpReply:
+async def preview(console: Services, request: OwnerRequest) -> HttpReply:
     """Show what a file would bring."""
-    upload_id = asked.places["upload_id"]
+    upload_id = request.places["upload_id"]
     name = console.uploads.waiting_name(upload_id)
     try:
         body = await console.uploads.preview(upload_id)
     except HeadgateError as error:
         console.uploads.remove(upload_id)
-        return _page(asked, problem=f"{error.message} {error.hint}", status=error.status)
+        return _page(request, problem=f"{error.message} {error.hint}", status=error.status)
     imports = tuple(_previewed(recognised) for recognised in body["imports"])
     return _page(
-        asked, upload_id=upload_id, file_name=name, found=imports, unknown=tuple(body["unknown_files"])
+        request, upload_id=upload_id, file_name=name, found=imports, unknown=tuple(body["unknown_files"])
     )
 
 
-async def bring_in(console: Services, asked: OwnerRequest) -> HttpReply:
+async def bring_in(console: Services, request: OwnerRequest) -> HttpReply:
     """Import a file that was previewed."""
-    form = await asked.form()
-    upload_id = asked.places["upload_id"]
+    form = await request.form()
+    upload_id = request.places["upload_id"]
     if form.get("do") == "discard":
         console.uploads.remove(upload_id)
         return see_other(_PATH)
@@ -100,9 +99,9 @@ async def bring_in(console: Services, asked: OwnerRequest) -> HttpReply:
     return see_other(f"{_PATH}/{upload_id}/progress")
 
 
-async def progress(console: Services, asked: OwnerRequest) -> HttpReply:
+async def progress(console: Services, request: OwnerRequest) -> HttpReply:
     """Show how far an import is, and at its end what came in."""
-    upload_id = asked.places["upload_id"]
+    upload_id = request.places["upload_id"]
     body = console.uploads.progress(upload_id)
     ended = _ENDED.get(body["status"])
     error = cast("Mapping[str, str]", body["error"] or {})
@@ -117,9 +116,9 @@ async def progress(console: Services, asked: OwnerRequest) -> HttpReply:
         if ended is not None
         else View(done_bytes=body["done_bytes"], total_bytes=body["total_bytes"], records=body["rows"]),
     )
-    if asked.is_partial:
-        return part("progress.html", asked, view)
-    return page("add.html", Frame("Add data", asked, "add"), view)
+    if request.is_partial:
+        return part("progress.html", request, view)
+    return page("add.html", Frame("Add data", request, "add"), view)
 
 
 def _is_content(name: str | None) -> bool:
@@ -144,8 +143,8 @@ def _top(path: str) -> str:
     return first[:_TOP_CHARS] if first and is_plain(first) else "files"
 
 
-def _page(asked: OwnerRequest, *, status: int = 200, **values: object) -> HttpReply:
-    return page("add.html", Frame("Add data", asked, "add"), View(**_FIRST_STEP | values), status=status)
+def _page(request: OwnerRequest, *, status: int = 200, **values: object) -> HttpReply:
+    return page("add.html", Frame("Add data", request, "add"), View(**_FIRST_STEP | values), status=status)
 
 
 async def _pieces(file: UploadFile) -> AsyncIterator[bytes]:

@@ -22,7 +22,7 @@ from headgate.model.instants import iso
 from headgate.model.plan import Reach
 from headgate.model.record import Connection
 from headgate.model.rows import Batch
-from headgate.sources.identity import digest_of
+from headgate.sources.formats.values import digest_of
 from headgate.sources.parts import ImportPart, ReadLine, most_stored_bytes, parts, within
 from headgate.sources.protocol import Item, Mark, Recognised, Reject, Source
 
@@ -35,22 +35,28 @@ _STATE_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class ImportJob:
-    """What is read and where it goes."""
+class JobFacts:
+    """What is read and where it goes; can be sent to another process."""
 
     connector_key: ConnectorKey
     #: With the connector's key it names the connection: the same names twice are the same connection.
     display_name: str
     document: Mapping[str, Any]
+    #: The form of a new connection.
+    form: int = field(default=1, kw_only=True)
+    total_bytes: int = field(default=0, kw_only=True)
+    #: Of the files; marks of other files are not used. None: an account, whose marks hold for ever.
+    fingerprint: str | None = field(default=None, kw_only=True)
+    #: How much may be stored of it; None: an account, of which each part is bounded.
+    most_bytes: int | None = field(default=None, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ImportJob(JobFacts):
+    """An import that can be run."""
+
     #: Reads from the marks of the last run on, in the connection's form of names.
     read: Callable[[Mapping[str, Any], int], Iterator[Item | ImportPart]]
-    #: The form of a new connection.
-    form: int = 1
-    total_bytes: int = 0
-    #: Of the files; marks of other files are not used. None: an account, whose marks hold for ever.
-    fingerprint: str | None = None
-    #: How much may be stored of it; None: an account, of which each part is bounded.
-    most_bytes: int | None = None
     #: What else is stored with the connection, such as the settings of an account.
     notes: Mapping[str, Any] = field(default_factory=dict[str, Any])
     #: Ends reading that is under way in another thread.
@@ -104,8 +110,7 @@ def job_of(
     source: Source, found: Recognised, *, document: Mapping[str, Any] | None = None, name: str | None = None
 ) -> ImportJob:
     """Plan the import of what a source has recognised; it may read the files to know what they hold."""
-    prepare: Callable[[Recognised], Recognised] | None = getattr(source, "prepared", None)
-    found = found if prepare is None else prepare(found)
+    found = source.prepared(found)
     key = "-".join(part for part in (source.name, found.variant) if part)
     files = [[file.name, file.size_bytes, file.modified_at] for file in found.files]
     total_bytes = sum(file.size_bytes for file in found.files)

@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
 
@@ -32,7 +32,6 @@ IDLE_SECONDS = 60.0
 #: A part of an import is much smaller, unless one file alone is as large as files of records may be.
 _MAX_MESSAGE_BYTES = 512 * 1024**2
 _LENGTH_BYTES = 4
-_VALUE, _END, _ERROR, _FAILURE = b"v", b".", b"e", b"f"
 #: What the parsers of this interpreter need of the environment; secrets stay here.
 _PASSED_ON = ("PYTHON", "LC_", "LD_", "DYLD_")
 _PASSED_ON_NAMES = frozenset({"PATH", "LANG", "TZ", "TZDIR", "HOME", "SYSTEMROOT", "VIRTUAL_ENV"})
@@ -43,7 +42,6 @@ _ONE_THREAD = {
     "ARROW_DEFAULT_MEMORY_POOL": "system",
     "ARROW_IO_THREADS": "1",
 }
-
 _CLOSED = "Reading was ended."
 
 _T = TypeVar("_T")
@@ -59,14 +57,71 @@ class ParserEnded(Exception):
         self.read = read
 
 
-class _Refusal(NamedTuple):
-    """An error with a name, on its way to the other process."""
+# Messages: the limits, then a request; to each request values and an end.
+
+
+class _Value(msgspec.Struct, tag=True):
+    value: msgspec.Raw
+
+
+class _End(msgspec.Struct, tag=True):
+    pass
+
+
+class _ParserRefused(msgspec.Struct, tag=True):
+    """An error with a name: one of the tree, or one of two of Python's."""
 
     kind: str
     message: str
-    hint: str
-    param: str | None
-    data: dict[str, Any]
+    hint: str = ""
+    param: str | None = None
+    data: dict[str, Any] = {}
+
+    def error(self) -> Exception:
+        if self.kind == "OSError":
+            return OSError(self.message)
+        if self.kind == "ModuleNotFoundError":
+            return ModuleNotFoundError(self.message, name=self.param)
+        kind = getattr(errors, self.kind, None)
+        if (
+            not isinstance(kind, type)
+            or not issubclass(kind, HeadgateError)
+            or issubclass(kind, OperationError)
+        ):
+            kind = HeadgateError
+        return kind(self.message, hint=self.hint, param=self.param, data=self.data)
+
+
+class _ParserFailed(msgspec.Struct, tag=True):
+    """A mistake of a parser, after which the process ends."""
+
+    kind: str
+
+    @property
+    def reason(self) -> str:
+        if self.kind == "MemoryError":
+            return f"Reading it needs more than {MEMORY_BYTES // 1024**2:,} MB of memory."
+        return f"The parser failed: {self.kind}."
+
+
+_ANSWER = msgspec.msgpack.Decoder(_Value | _End | _ParserRefused | _ParserFailed)
+
+
+def _send(pipe: IO[bytes], message: object) -> None:
+    body = msgspec.msgpack.encode(message)
+    pipe.write(len(body).to_bytes(_LENGTH_BYTES))
+    pipe.write(body)
+    pipe.flush()
+
+
+def _receive(pipe: IO[bytes]) -> bytes | None:
+    """Read a message; None if the other side has ended, or says what cannot be meant."""
+    length = pipe.read(_LENGTH_BYTES)
+    size = int.from_bytes(length)
+    if len(length) < _LENGTH_BYTES or size > _MAX_MESSAGE_BYTES:
+        return None
+    body = pipe.read(size)
+    return body if len(body) == size else None
 
 
 class ParserProcess:
@@ -75,20 +130,7 @@ class ParserProcess:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._directory: tempfile.TemporaryDirectory[str] | None = None
-        #: Of the last request.
-        self._note: Path | None = None
         self._is_closed = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    @property
-    def is_running(self) -> bool:
-        """Whether it remembers what it was asked before."""
-        return self._process is not None
 
     def ask(self, request: ParserRequest, answer: type[_T], note: Path | None = None) -> Iterator[_T]:
         """Send a request, and give the values of the answer as they come.
@@ -97,17 +139,18 @@ class ParserProcess:
 
         Raises:
             ParserEnded: the process ended.
+            HeadgateError: the request is refused.
+            OSError: what it names cannot be read.
         """
         process = self._started()
-        self._note = note or Path(self._temporary()) / "note"
-        noted = msgspec.structs.replace(request, note=os.fsencode(self._note))
+        note = note or Path(self._temporary()) / "note"
         is_whole = False
         try:
             with suppress(BrokenPipeError):
-                _send(_input(process), b"", msgspec.msgpack.encode(noted))
+                _send(cast("IO[bytes]", process.stdin), (os.fsencode(note), request))
             decoder = msgspec.msgpack.Decoder(answer)
-            while (message := self._received(process)) is not None:
-                yield decoder.decode(message)
+            while (value := self._received(process, note)) is not None:
+                yield decoder.decode(value)
             is_whole = True
         except (msgspec.DecodeError, UnicodeDecodeError):
             raise ParserEnded("The parser's answer cannot be understood.", None) from None
@@ -117,8 +160,8 @@ class ParserProcess:
 
     def one(self, request: ParserRequest, answer: type[_T], note: Path | None = None) -> _T:
         """Send a request that is answered with one value; raises what `ask` does."""
-        (found,) = self.ask(request, answer, note)
-        return found
+        (value,) = self.ask(request, answer, note)
+        return value
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._is_closed:
@@ -132,9 +175,8 @@ class ParserProcess:
                 stderr=subprocess.DEVNULL,
                 env=_environment(self._temporary()),
             )
-            limits = msgspec.msgpack.encode((MEMORY_BYTES, IDLE_SECONDS))
             with suppress(BrokenPipeError):
-                _send(_input(self._process), b"", limits)
+                _send(cast("IO[bytes]", self._process.stdin), (MEMORY_BYTES, IDLE_SECONDS))
         return self._process
 
     def _temporary(self) -> str:
@@ -142,21 +184,26 @@ class ParserProcess:
             self._directory = tempfile.TemporaryDirectory(prefix="headgate-")
         return self._directory.name
 
-    def _received(self, process: subprocess.Popen[bytes]) -> bytes | None:
-        """Read the next message; None at the end of the answer."""
-        kind, body = _receive(_output(process))
-        if kind == _VALUE:
-            return body
-        if kind == _END:
+    def _received(self, process: subprocess.Popen[bytes], note: Path) -> msgspec.Raw | None:
+        """Read the next value; None at the end of the answer."""
+        message = _receive(cast("IO[bytes]", process.stdout))
+        answer = None if message is None else _ANSWER.decode(message)
+        if isinstance(answer, _Value):
+            return answer.value
+        if isinstance(answer, _End):
             return None
-        if kind == _ERROR:
-            raise _error(msgspec.msgpack.decode(body, type=_Refusal))
+        if isinstance(answer, _ParserRefused):
+            raise answer.error()
         if self._is_closed:
             # By the caller, while a thread of it waited here.
             raise ParserEnded(_CLOSED, None)
-        read = None if self._note is None else last_read(self._note)
+        read = last_read(note)
         self.end()
-        raise ParserEnded(_why_failed(body) if kind == _FAILURE else _why_ended(process.returncode), read)
+        if answer is not None:
+            raise ParserEnded(answer.reason, read)
+        if was_ended_by_time(process.returncode):
+            raise ParserEnded(f"Reading it made no progress for {IDLE_SECONDS:.0f} seconds.", read)
+        raise ParserEnded("The parser crashed while it read it.", read)
 
     def end(self) -> None:
         """End the process; the next request starts another one."""
@@ -188,64 +235,6 @@ def _environment(temporary: str) -> dict[str, str]:
     return {**passed, **_ONE_THREAD, "TMPDIR": temporary, "TEMP": temporary}
 
 
-def _input(process: subprocess.Popen[bytes]) -> IO[bytes]:
-    assert process.stdin is not None
-    return process.stdin
-
-
-def _output(process: subprocess.Popen[bytes]) -> IO[bytes]:
-    assert process.stdout is not None
-    return process.stdout
-
-
-def _why_failed(kind: bytes) -> str:
-    if kind == b"MemoryError":
-        return f"Reading it needs more than {MEMORY_BYTES // 1024**2:,} MB of memory."
-    return f"The parser failed: {kind.decode('ascii', 'replace')}."
-
-
-def _why_ended(code: int | None) -> str:
-    if was_ended_by_time(code):
-        return f"Reading it made no progress for {IDLE_SECONDS:.0f} seconds."
-    return "The parser crashed while it read it."
-
-
-def _error(refusal: _Refusal) -> Exception:
-    """Make the error that was raised in the other process; only those of the tree, and two of Python's."""
-    if refusal.kind == "OSError":
-        return OSError(refusal.message)
-    if refusal.kind == "ModuleNotFoundError":
-        return ModuleNotFoundError(refusal.message, name=refusal.param)
-    kind = getattr(errors, refusal.kind, None)
-    if not isinstance(kind, type) or not issubclass(kind, HeadgateError) or issubclass(kind, OperationError):
-        kind = HeadgateError
-    return kind(refusal.message, hint=refusal.hint, param=refusal.param, data=refusal.data)
-
-
-# Messages
-
-
-def _send(pipe: IO[bytes], kind: bytes, body: bytes) -> None:
-    pipe.write(len(body).to_bytes(_LENGTH_BYTES) + kind)
-    pipe.write(body)
-    pipe.flush()
-
-
-def _receive(pipe: IO[bytes]) -> tuple[bytes, bytes]:
-    """Read a message; an empty kind stands for the end of the process."""
-    begin = pipe.read(_LENGTH_BYTES + 1)
-    length = int.from_bytes(begin[:_LENGTH_BYTES])
-    if len(begin) <= _LENGTH_BYTES or length > _MAX_MESSAGE_BYTES:
-        return b"", b""
-    body = pipe.read(length)
-    return (begin[_LENGTH_BYTES:], body) if len(body) == length else (b"", b"")
-
-
-def _received_request(pipe: IO[bytes]) -> bytes | None:
-    begin = pipe.read(_LENGTH_BYTES)
-    return pipe.read(int.from_bytes(begin)) if len(begin) == _LENGTH_BYTES else None
-
-
 # In the process
 
 
@@ -254,10 +243,10 @@ def main() -> None:
     requests, answers = sys.stdin.buffer, sys.stdout.buffer
     # A key that interrupts a command reaches this process too; it ends with its pipe.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    started = _received_request(requests)
-    if started is None:
+    limits = _receive(requests)
+    if limits is None:
         return
-    memory_bytes, idle_seconds = msgspec.msgpack.decode(started, type=tuple[int, float])
+    memory_bytes, idle_seconds = msgspec.msgpack.decode(limits, type=tuple[int, float])
     limit_process(memory_bytes)
     NOTE.end_when_idle(idle_seconds)
     with suppress(BrokenPipeError):
@@ -269,38 +258,39 @@ def main() -> None:
 def _answer_all(requests: IO[bytes], answers: IO[bytes]) -> None:
     from headgate.sources.parser_requests import ParserRequest, ParserState  # noqa: PLC0415 - parsers
 
-    decoder, state = msgspec.msgpack.Decoder(ParserRequest), ParserState()
+    decoder, state = msgspec.msgpack.Decoder(tuple[bytes, ParserRequest]), ParserState()
     while True:
         NOTE.rest()
-        request = _received_request(requests)
-        if request is None:
+        received = _receive(requests)
+        if received is None:
             return
         NOTE.step()
+        last: _End | _ParserRefused | _ParserFailed = _End()
         try:
-            for value in decoder.decode(request).answer(state):
-                _give(answers, _VALUE, msgspec.msgpack.encode(value))
+            note, request = decoder.decode(received)
+            NOTE.begin(Path(os.fsdecode(note)), request.refused)
+            for value in request.answer(state):
+                _give(answers, _Value(msgspec.Raw(msgspec.msgpack.encode(value))))
         except HeadgateError as error:
-            data = dict(error.data)
-            refusal = _Refusal(type(error).__name__, error.message, error.hint, error.param, data)
-            _give(answers, _ERROR, msgspec.msgpack.encode(refusal))
+            last = _ParserRefused(
+                type(error).__name__, error.message, error.hint, error.param, dict(error.data)
+            )
         except BrokenPipeError:
             raise
         except OSError as error:
-            refusal = _Refusal("OSError", error.strerror or str(error), "", None, {})
-            _give(answers, _ERROR, msgspec.msgpack.encode(refusal))
+            last = _ParserRefused("OSError", error.strerror or str(error))
         except ModuleNotFoundError as error:
-            missing = _Refusal("ModuleNotFoundError", str(error), "", error.name, {})
-            _give(answers, _ERROR, msgspec.msgpack.encode(missing))
+            last = _ParserRefused("ModuleNotFoundError", str(error), param=error.name)
         except Exception as error:  # noqa: BLE001 - a mistake of a parser costs what it read, not the import
-            _give(answers, _FAILURE, type(error).__name__.encode("ascii", "replace"))
+            last = _ParserFailed(type(error).__name__)
+        _give(answers, last)
+        if isinstance(last, _ParserFailed):
             return
-        else:
-            _give(answers, _END, b"")
 
 
-def _give(answers: IO[bytes], kind: bytes, body: bytes) -> None:
+def _give(answers: IO[bytes], message: object) -> None:
     NOTE.rest()
-    _send(answers, kind, body)
+    _send(answers, message)
     NOTE.step()
 
 

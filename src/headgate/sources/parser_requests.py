@@ -7,56 +7,37 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, nullcontext
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from msgspec import Struct
+import msgspec
 
 from headgate.errors import InvalidRequest
+from headgate.sources.importing import ImportJob, JobFacts
 from headgate.sources.inputs.tree import InputFile
 from headgate.sources.parts import ImportPart, most_stored_bytes, parts, within
-from headgate.sources.protocol import Item, Mark, Reject
+from headgate.sources.planning import ImportPlan, ImportPreview, plan_imports, preview
+from headgate.sources.protocol import Item, Mark, Reject, Row
 from headgate.sources.reading_note import NOTE
 
 if TYPE_CHECKING:
-    from headgate.sources.calendar.dav import DavPart
-    from headgate.sources.importing import ImportJob
+    from headgate.sources.calendar.account import DavPart
     from headgate.sources.mail.rows import MailRows
-    from headgate.sources.previewing import ImportPreview, PlannedImport
 
 
-class ParserState:
-    """What the process remembers between requests."""
-
-    def __init__(self) -> None:
-        self.files = ExitStack()
-        self.planned: Sequence[PlannedImport] = ()
-        self.mail: MailRows | None = None
-
-
-def _path(name: bytes) -> Path:
-    return Path(os.fsdecode(name))
-
-
-class PlannedFiles(Struct, frozen=True):
+class PlannedFiles(msgspec.Struct, frozen=True):
     """What one import of a plan would read, for the process that asked."""
 
     source: str
     files: list[str]
-    connector_key: str
-    display_name: str
-    document: dict[str, Any]
-    form: int
-    total_bytes: int
-    most_bytes: int | None
-    fingerprint: str | None
+    job: JobFacts
 
 
-class PlanAnswer(Struct, frozen=True):
+class PlanAnswer(msgspec.Struct, frozen=True):
     """A plan, for the process that asked."""
 
     imports: list[PlannedFiles]
@@ -64,61 +45,53 @@ class PlanAnswer(Struct, frozen=True):
     has_unreadable: bool
 
 
-class OpenFiles(Struct, frozen=True, kw_only=True, tag=True):
+class ParserState:
+    """What the process remembers between requests."""
+
+    def __init__(self) -> None:
+        self._files = ExitStack()
+        self._planned: PlanFiles | None = None
+        self._plan: ImportPlan | None = None
+        self.mail: MailRows | None = None
+
+    def plan(self, request: PlanFiles) -> ImportPlan:
+        """Plan an import, unless it is the one that was planned last; its files stay open."""
+        from headgate.sources.inputs.archives import opened_tree  # noqa: PLC0415 - parsers
+        from headgate.sources.registry import chosen_sources  # noqa: PLC0415 - parsers
+
+        if self._plan is None or self._planned != request:
+            paths = [Path(os.fsdecode(path)) for path in request.paths]
+            trees = [self._files.enter_context(opened_tree(path)) for path in paths]
+            among = chosen_sources(request.source)
+            self._plan = plan_imports(trees, among, name=request.name, corrections=request.corrections)
+            self._planned = request
+        return self._plan
+
+
+class PlanFiles(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Recognise what is at some paths."""
 
     paths: list[bytes]
-    #: Where to note what is being read.
-    note: bytes = b""
     source: str | None = None
     name: str | None = None
     corrections: dict[str, Any] | None = None
-    #: Files that ended a process before, with the reason.
+    #: Files, or messages in them, that ended a process before, with the reason.
     refused: dict[str, str] = {}
 
     def answer(self, state: ParserState) -> Iterator[PlanAnswer]:
-        """Plan the import; the files stay open."""
-        from headgate.sources.inputs.archives import opened_tree  # noqa: PLC0415 - parsers
-        from headgate.sources.planning import chosen_sources, plan_imports  # noqa: PLC0415 - parsers
-
-        NOTE.begin(_path(self.note), self.refused)
-        trees = [state.files.enter_context(opened_tree(_path(path))) for path in self.paths]
-        among = chosen_sources(self.source)
-        plan = plan_imports(trees, among, name=self.name, corrections=self.corrections)
-        state.planned = plan.imports
-        yield PlanAnswer([_described(one) for one in plan.imports], list(plan.unknown), plan.has_unreadable)
-
-
-def _described(planned: PlannedImport) -> PlannedFiles:
-    job = planned.job
-    return PlannedFiles(
-        planned.source,
-        list(planned.files),
-        job.connector_key,
-        job.display_name,
-        dict(job.document),
-        job.form,
-        job.total_bytes,
-        job.most_bytes,
-        job.fingerprint,
-    )
+        plan = state.plan(self)
+        imports = [
+            PlannedFiles(
+                planned.source,
+                list(planned.files),
+                msgspec.convert(planned.job, JobFacts, from_attributes=True),
+            )
+            for planned in plan.imports
+        ]
+        yield PlanAnswer(imports, list(plan.unknown), plan.has_unreadable)
 
 
-class PreviewFiles(Struct, frozen=True, kw_only=True, tag=True):
-    """Read the beginning of the files of a planned import."""
-
-    number: int
-    note: bytes = b""
-    refused: dict[str, str]
-
-    def answer(self, state: ParserState) -> Iterator[ImportPreview]:
-        from headgate.sources.previewing import preview  # noqa: PLC0415 - parsers
-
-        NOTE.begin(_path(self.note), {**NOTE.refused, **self.refused})
-        yield preview(state.planned[self.number].job)
-
-
-class Cut(Struct, frozen=True):
+class Cut(msgspec.Struct, frozen=True):
     """A file that is not read further than to a number of items, because it ends the process there."""
 
     at: int
@@ -126,23 +99,30 @@ class Cut(Struct, frozen=True):
     reason: str
 
 
-class ReadFiles(Struct, frozen=True, kw_only=True, tag=True):
-    """Read the files of a planned import."""
+class ReadFiles(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Read the files of one import of a plan, or only their beginning."""
 
+    plan: PlanFiles
     number: int
-    note: bytes = b""
-    resume: dict[str, Any]
-    form: int
-    #: How many items were given before the marks in `resume`, and how many were received: these are not given again.
-    given: int
-    received: int
-    cuts: list[Cut]
+    fingerprint: str | None
+    is_preview: bool = False
     refused: dict[str, str]
+    resume: dict[str, Any] = {}
+    form: int = 1
+    #: How many items were given before the marks in `resume`, and how many were received: these are not given again.
+    given: int = 0
+    received: int = 0
+    cuts: list[Cut] = []
 
-    def answer(self, state: ParserState) -> Iterator[ImportPart]:
-        """Return the parts."""
-        NOTE.begin(_path(self.note), {**NOTE.refused, **self.refused})
-        yield from parts(self._items(state.planned[self.number].job))
+    def answer(self, state: ParserState) -> Iterator[ImportPart | ImportPreview]:
+        imports = state.plan(self.plan).imports
+        if self.number >= len(imports) or imports[self.number].job.fingerprint != self.fingerprint:
+            raise InvalidRequest("The files changed while they were read.", hint="Import them again.")
+        job = imports[self.number].job
+        if self.is_preview:
+            yield preview(job)
+        else:
+            yield from parts(self._items(job))
 
     def _items(self, job: ImportJob) -> Iterator[Item | ImportPart]:
         count, resume = self.given, dict(self.resume)
@@ -172,67 +152,46 @@ class ReadFiles(Struct, frozen=True, kw_only=True, tag=True):
         yield Mark(cut.file, 0)
 
 
-class ReadMessage(Struct, frozen=True, kw_only=True, tag=True):
-    """Read a message that was fetched."""
+class ReadFetched(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Read what was fetched from an account: a message, an iCalendar file, or the answer of a CalDAV server."""
 
+    kind: Literal["message", "calendar", "dav"]
     place: str
-    note: bytes = b""
     content: bytes
-    #: The members of `MailState` beside the place.
-    state: dict[str, Any]
+    #: Of a message the members of `MailState` beside the place; of a calendar its name, and the time of the run.
+    facts: dict[str, Any] = {}
+    refused: dict[str, str] = {}
 
-    def answer(self, state: ParserState) -> Iterator[ImportPart]:
-        """Return its records."""
+    def answer(self, state: ParserState) -> Iterator[ImportPart | list[DavPart]]:
+        if self.kind == "dav":
+            yield self._dav_parts()
+            return
+        items = self._message(state) if self.kind == "message" else self._calendar()
+        yield from within(most_stored_bytes(len(self.content)), parts(items), self.place)
+
+    def _message(self, state: ParserState) -> Iterator[Row | Reject]:
         from headgate.sources.mail.rows import MailRows, MailState  # noqa: PLC0415 - parsers
 
-        NOTE.begin(_path(self.note))
         state.mail = state.mail or MailRows()
-        items = state.mail.of(self.content, MailState(self.place, **self.state))
-        yield from within(most_stored_bytes(len(self.content)), parts(items), self.place)
+        return state.mail.of(self.content, MailState(self.place, **self.facts))
 
-
-class ReadCalendar(Struct, frozen=True, kw_only=True, tag=True):
-    """Read an iCalendar file that was fetched."""
-
-    place: str
-    note: bytes = b""
-    content: bytes
-    #: What the calendar is called.
-    name: str
-    now: datetime
-
-    def answer(self, state: ParserState) -> Iterator[ImportPart]:
-        """Return its records."""
+    def _calendar(self) -> Iterator[Row | Reject]:
         from headgate.sources.calendar.source import read_calendar  # noqa: PLC0415 - parsers
 
-        del state
-        NOTE.begin(_path(self.note))
         NOTE.read_item(self.place)
         opened = partial(io.BytesIO, self.content)
-        file = InputFile(f"{self.name}.ics", len(self.content), opened, partial(nullcontext, Path()))
-        items = read_calendar(file, opened(), now=self.now)
-        yield from within(most_stored_bytes(len(self.content)), parts(items), self.place)
+        file = InputFile(f"{self.facts['name']}.ics", len(self.content), opened, partial(nullcontext, Path()))
+        return read_calendar(file, opened(), now=datetime.fromisoformat(self.facts["now"]))
 
+    def _dav_parts(self) -> list[DavPart]:
+        from headgate.sources.calendar.account import parts_of  # noqa: PLC0415 - parsers
+        from headgate.sources.formats.xml_events import XmlRefused  # noqa: PLC0415 - parsers
 
-class ReadDav(Struct, frozen=True, kw_only=True, tag=True):
-    """Read the answer of a CalDAV server."""
-
-    place: str
-    note: bytes = b""
-    content: bytes
-
-    def answer(self, state: ParserState) -> Iterator[list[DavPart]]:
-        """Return its parts."""
-        from headgate.sources.calendar.dav import parts_of  # noqa: PLC0415 - parsers
-        from headgate.sources.xml_events import XmlRefused  # noqa: PLC0415 - parsers
-
-        del state
-        NOTE.begin(_path(self.note))
         NOTE.read_item(self.place)
         try:
-            yield list(parts_of(self.content))
+            return list(parts_of(self.content))
         except XmlRefused as error:
             raise InvalidRequest(str(error)) from None
 
 
-ParserRequest = OpenFiles | PreviewFiles | ReadFiles | ReadMessage | ReadCalendar | ReadDav
+ParserRequest = PlanFiles | ReadFiles | ReadFetched

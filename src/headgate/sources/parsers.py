@@ -8,30 +8,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
+import msgspec
+
 from headgate.errors import InvalidRequest, UpstreamProtocolError
 from headgate.home import make_private_directory
-from headgate.model.ids import ConnectorKey
-from headgate.sources.identity import digest_of
-from headgate.sources.importing import ImportJob
+from headgate.sources.formats.values import digest_of
+from headgate.sources.importing import ImportJob, JobFacts
 from headgate.sources.parser_process import ParserEnded, ParserProcess
-from headgate.sources.parser_requests import (
-    Cut,
-    OpenFiles,
-    PlanAnswer,
-    PlannedFiles,
-    PreviewFiles,
-    ReadCalendar,
-    ReadDav,
-    ReadFiles,
-    ReadMessage,
-)
+from headgate.sources.parser_requests import Cut, PlanAnswer, PlanFiles, PlannedFiles, ReadFetched, ReadFiles
 from headgate.sources.parts import ImportPart
-from headgate.sources.previewing import ImportPlan, ImportPreview, PlannedImport, preview_without_rows
+from headgate.sources.planning import ImportPlan, ImportPreview, PlannedImport, preview_without_rows
 from headgate.sources.protocol import Reject
 from headgate.sources.reading_note import ENDED_WITH_PROGRAM, MOST_TRIES, LastRead, last_read
 
@@ -54,10 +45,15 @@ class FileParser:
     """Reads files in a process for this import alone."""
 
     def __init__(self, choice: FileChoice) -> None:
-        self._choice = choice
+        self._notes = choice.notes
         self._process = ParserProcess()
-        #: Files that ended a process while they were recognised, with the reason.
-        self._refused: dict[str, str] = {}
+        #: With the files that ended a process while they were recognised.
+        self._plan = PlanFiles(
+            paths=[os.fsencode(path) for path in choice.paths],
+            source=choice.source,
+            name=choice.name,
+            corrections=None if choice.corrections is None else dict(choice.corrections),
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -72,67 +68,50 @@ class FileParser:
             InvalidRequest: no source reads any of it, or the corrections do not fit.
             ResourceLimit: an archive unpacks to more than is allowed.
         """
-        found = self._planned()
-        planned = [self._import(number, one) for number, one in enumerate(found.imports)]
-        return ImportPlan(planned, found.unknown, found.has_unreadable)
-
-    def _planned(self) -> PlanAnswer:
-        choice = self._choice
         while True:
-            request = OpenFiles(
-                paths=[os.fsencode(path) for path in choice.paths],
-                source=choice.source,
-                name=choice.name,
-                corrections=None if choice.corrections is None else dict(choice.corrections),
-                refused=self._refused,
-            )
             try:
-                return self._process.one(request, PlanAnswer)
+                answer = self._process.one(self._plan, PlanAnswer)
             except ParserEnded as ended:
                 file = "" if ended.read is None else ended.read.file
-                if not file or file in self._refused:
+                if not file or file in self._plan.refused:
                     raise InvalidRequest(
                         f"The files cannot be read: {ended.reason}", hint="Import them one by one."
                     ) from None
-                self._refused[file] = ended.reason
+                refused = {**self._plan.refused, file: ended.reason}
+                self._plan = msgspec.structs.replace(self._plan, refused=refused)
+            else:
+                planned = [self._import(number, files) for number, files in enumerate(answer.imports)]
+                return ImportPlan(planned, answer.unknown, answer.has_unreadable)
 
-    def _import(self, number: int, found: PlannedFiles) -> PlannedImport:
-        job = ImportJob(
-            ConnectorKey(found.connector_key),
-            found.display_name,
-            found.document,
-            partial(self._read, number, found),
-            form=found.form,
-            total_bytes=found.total_bytes,
-            fingerprint=found.fingerprint,
-            most_bytes=found.most_bytes,
-            end=self._process.close,
+    def _import(self, number: int, planned: PlannedFiles) -> PlannedImport:
+        job = planned.job
+        request = ReadFiles(
+            plan=self._plan, number=number, fingerprint=job.fingerprint, refused=self._plan.refused
         )
-        return PlannedImport(found.source, found.files, job, partial(self._preview, number, found))
+        members = {member.name: getattr(job, member.name) for member in fields(JobFacts)}
+        whole = ImportJob(**members, read=partial(self._read, request), end=self._process.close)
+        return PlannedImport(planned.source, planned.files, whole, partial(self._preview, request, job))
 
-    def _preview(self, number: int, found: PlannedFiles) -> ImportPreview:
-        refused: dict[str, str] = {}
+    def _preview(self, request: ReadFiles, job: JobFacts) -> ImportPreview:
+        refused = request.refused
         while True:
+            request = msgspec.structs.replace(request, is_preview=True, refused=refused)
             try:
-                self._open_again(number, found)
-                return self._process.one(PreviewFiles(number=number, refused=refused), ImportPreview)
+                return self._process.one(request, ImportPreview)
             except ParserEnded as ended:
                 item = "" if ended.read is None else ended.read.item
                 if not item or item in refused:
-                    place = found.display_name if ended.read is None else ended.read.file
-                    return preview_without_rows(found.document, Reject(place, ended.reason))
-                refused[item] = ended.reason
+                    place = job.display_name if ended.read is None else ended.read.file
+                    return preview_without_rows(job.document, Reject(place, ended.reason))
+                refused = {**refused, item: ended.reason}
 
-    def _read(
-        self, number: int, found: PlannedFiles, resume: Mapping[str, Any], form: int
-    ) -> Iterator[ImportPart]:
-        note = self._note(found)
-        run = _FileRun(number, form, dict(resume))
+    def _read(self, request: ReadFiles, resume: Mapping[str, Any], form: int) -> Iterator[ImportPart]:
+        note = self._note(request.fingerprint)
+        run = _FileRun(request, form, dict(resume))
         run.begin(None if note is None else last_read(note))
         try:
             while True:
                 try:
-                    self._open_again(number, found)
                     for part in self._process.ask(run.request(), ImportPart, note):
                         run.take(part)
                         yield part
@@ -146,26 +125,18 @@ class FileParser:
             if note is not None:
                 note.unlink(missing_ok=True)
 
-    def _open_again(self, number: int, found: PlannedFiles) -> None:
-        """Let a process that was started again recognise the same files."""
-        if not self._process.is_running:
-            again = self._planned().imports
-            if number >= len(again) or again[number].fingerprint != found.fingerprint:
-                raise InvalidRequest("The files changed while they were read.", hint="Import them again.")
-
-    def _note(self, found: PlannedFiles) -> Path | None:
-        directory = self._choice.notes
-        if directory is None or found.fingerprint is None:
+    def _note(self, fingerprint: str | None) -> Path | None:
+        if self._notes is None or fingerprint is None:
             return None
-        make_private_directory(directory)
-        return directory / f"{found.fingerprint[:32]}.note"
+        make_private_directory(self._notes)
+        return self._notes / f"{fingerprint[:32]}.note"
 
 
 @dataclass(slots=True)
 class _FileRun:
     """How far the reading of one job is."""
 
-    number: int
+    planned: ReadFiles
     form: int
     resume: dict[str, Any]
     #: Items that were given before the last mark that was received, and all that were received.
@@ -181,14 +152,14 @@ class _FileRun:
 
     def request(self) -> ReadFiles:
         """Ask for what has not been received."""
-        return ReadFiles(
-            number=self.number,
+        return msgspec.structs.replace(
+            self.planned,
             resume=self.resume,
             form=self.form,
             given=self.given,
             received=self.received,
             cuts=[cut for cut in self.cuts if cut.at >= self.given],
-            refused=self.refused,
+            refused={**self.planned.refused, **self.refused},
         )
 
     def take(self, part: ImportPart) -> None:
@@ -234,7 +205,7 @@ class AccountParser:
         if self._note is not None:
             self._note.unlink(missing_ok=True)
 
-    def parts(self, request: ReadMessage | ReadCalendar) -> Iterator[ImportPart]:
+    def parts(self, request: ReadFetched) -> Iterator[ImportPart]:
         """Return the records of something; a reject in their place if it ended the process."""
         if self._ended_program(request.place):
             yield ImportPart(rejects=[Reject(request.place, ENDED_WITH_PROGRAM)], is_cut=True)
@@ -244,7 +215,7 @@ class AccountParser:
         except ParserEnded as ended:
             yield ImportPart(rejects=[Reject(request.place, ended.reason)], is_cut=True)
 
-    def one(self, request: ReadDav, answer: type[_T]) -> _T:
+    def one(self, request: ReadFetched, answer: type[_T]) -> _T:
         """Read an answer of the server."""
         try:
             return self._process.one(request, answer, self._note)

@@ -1,36 +1,168 @@
-"""Decide what of some trees becomes which import, before anything is stored."""
+"""Decide what of some trees becomes which import, and show what it would bring, before anything is stored."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Any, NoReturn
+
+import msgspec
 
 from headgate.errors import InvalidRequest
 from headgate.sources.importing import ImportJob, job_of
 from headgate.sources.inputs.archives import is_archive
 from headgate.sources.inputs.tree import InputFile, InputTree
-from headgate.sources.parts import most_stored_bytes
-from headgate.sources.previewing import ImportPlan, PlannedImport, preview
-from headgate.sources.protocol import Recognised, Source
-from headgate.sources.registry import detect, sources
+from headgate.sources.parts import ImportPart, line_of, most_stored_bytes
+from headgate.sources.protocol import Item, Recognised, Reject, Row, Source
+
+PREVIEW_ROWS = 5
+#: How much is read to find rows of every stream.
+_ITEMS_MOST = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewColumn:
+    """One field of a stream, as it is declared."""
+
+    name: str
+    type: str
+    #: What the field is used for: key, time, title, search, groups.
+    roles: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamPreview:
+    """One stream with its columns and its first rows."""
+
+    stream: str
+    label: str
+    columns: Sequence[PreviewColumn]
+    rows: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class ImportPreview:
+    """What the beginning of the files holds."""
+
+    streams: Sequence[StreamPreview]
+    rejects: Sequence[Reject]
+
+
+def preview(job: ImportJob) -> ImportPreview:
+    """Read the beginning of a job's files."""
+    streams: Sequence[Mapping[str, Any]] = job.document["streams"]
+    rows: dict[str, list[Mapping[str, Any]]] = {stream["name"]: [] for stream in streams}
+    rejects: list[Reject] = []
+    items = job.read({}, job.form)
+    try:
+        _collect(items, rows, rejects)
+    finally:
+        close = getattr(items, "close", None)
+        if close is not None:
+            close()
+    return ImportPreview([_stream_preview(one, rows[one["name"]]) for one in streams], rejects[:PREVIEW_ROWS])
+
+
+def preview_without_rows(document: Mapping[str, Any], reject: Reject) -> ImportPreview:
+    """Make the preview of files of which nothing can be read."""
+    return ImportPreview([_stream_preview(stream, ()) for stream in document["streams"]], [reject])
+
+
+def _collect(
+    items: Iterator[Item | ImportPart], rows: Mapping[str, list[Mapping[str, Any]]], rejects: list[Reject]
+) -> None:
+    for item in islice(items, _ITEMS_MOST):
+        if isinstance(item, Reject):
+            rejects.append(item)
+        elif isinstance(item, Row) and len(rows[item.stream]) < PREVIEW_ROWS:
+            rows[item.stream].append(msgspec.json.decode(line_of(item))["data"])
+            if all(len(some) == PREVIEW_ROWS for some in rows.values()):
+                return
+
+
+def _stream_preview(stream: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> StreamPreview:
+    properties: dict[str, dict[str, Any]] = stream["schema"]["properties"]
+    columns = [PreviewColumn(name, _type(one), _roles(stream, name, one)) for name, one in properties.items()]
+    display: dict[str, str] = stream.get("display") or {}
+    return StreamPreview(stream["name"], display.get("label") or stream["name"], columns, rows)
+
+
+def _type(schema: Mapping[str, Any]) -> str:
+    if "format" in schema:
+        return str(schema["format"])
+    types: Any = schema.get("type", "any")
+    names: list[str] = [types] if isinstance(types, str) else list(types)
+    return " or ".join(name for name in names if name != "null")
+
+
+def _roles(stream: Mapping[str, Any], name: str, schema: Mapping[str, Any]) -> list[str]:
+    query: dict[str, Any] = stream.get("query") or {}
+    aggregations: dict[str, Any] = query.get("aggregations") or {}
+    search: dict[str, Any] = query.get("search") or {}
+    roles = {
+        "key": name in stream["primary_key"],
+        "time": name == stream.get("consent_time_field"),
+        "title": schema.get("x_pdpp_role") == "primary-title",
+        "search": name in search.get("lexical_fields", ()),
+        "groups": name in aggregations.get("group_by", ()),
+    }
+    return [role for role, is_held in roles.items() if is_held]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedImport:
+    """Files that a source has recognised, and the job that reads them."""
+
+    source: str
+    #: Their names.
+    files: Sequence[str]
+    job: ImportJob
+    #: Reads the beginning of the files.
+    preview: Callable[[], ImportPreview]
+
+    def document(self, shown: ImportPreview) -> dict[str, Any]:
+        """Write the plan and its preview as JSON."""
+        return {
+            "source": self.source,
+            "connector_key": self.job.connector_key,
+            "display_name": self.job.display_name,
+            "files": list(self.files),
+            "size_bytes": self.job.total_bytes,
+            **dataclasses.asdict(shown),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ImportPlan:
+    """What will be imported, and the files that will not."""
+
+    imports: Sequence[PlannedImport]
+    #: With the reason, where there is one beside that no source recognises the file.
+    unknown: Sequence[str]
+    #: Whether one of these is damaged, encrypted or otherwise unreadable.
+    has_unreadable: bool
+
 
 _NAMES_SHOWN = 10
 
 
-def chosen_sources(name: str | None) -> Mapping[str, Source]:
-    """Return the sources to choose from: all, or the one that was named."""
-    known = sources()
-    if name is None:
-        return known
-    if name not in known:
-        raise InvalidRequest(
-            f"There is no source '{name[:80]}'.",
-            hint=f"Sources are {', '.join(sorted(known))}.",
-            param="source",
-        )
-    return {name: known[name]}
+def detect(tree: InputTree, among: Sequence[Source]) -> tuple[Recognised, ...]:
+    """Decide which source reads which file: the surest one, and of equally sure ones the first.
+
+    A file is read once. Several sources may take parts of one tree, such as an archive of many services.
+    """
+    every = [found for source in among for found in source.detect(tree)]
+    taken: set[str] = set()
+    chosen: list[Recognised] = []
+    for found in sorted(every, key=lambda found: -found.certainty):
+        left = [file for file in found.files if file.name not in taken]
+        if left:
+            taken |= {file.name for file in left}
+            chosen.append(dataclasses.replace(found, files=left))
+    return tuple(chosen)
 
 
 def plan_imports(
@@ -98,13 +230,7 @@ def _job(
     corrections: Mapping[str, Any] | None,
 ) -> ImportJob:
     if corrections is not None:
-        correct = getattr(source, "corrected", None)
-        if correct is None:
-            raise InvalidRequest(
-                f"The source '{source.name}' declares what it reads itself.",
-                hint="Leave out the corrections.",
-            )
-        found = correct(found, corrections)
+        found = source.corrected(found, corrections)
     job = job_of(source, found, name=name)
     if tree.packed_bytes is None:
         return job

@@ -1,4 +1,4 @@
-"""What a source is: it recognises files, says what records they hold, and reads them.
+"""What a source is: it recognises files, declares what records they hold, and reads them.
 
 A source does no network or store access while it reads files: it takes a tree of files and gives values. The importer
 runs it in a process for each import, stores what it gives and remembers how far it came.
@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
+from headgate.errors import InvalidRequest
+from headgate.sources.declaring import StreamSpec, declaration
 from headgate.sources.inputs.tree import InputFile, InputTree
 
 if TYPE_CHECKING:
@@ -38,10 +40,10 @@ class Recognised:
     title: str
     files: Sequence[InputFile]
     certainty: Certainty
-    #: What the source learnt while it looked, and needs again to read.
+    #: What the source found out while it recognised the files, and needs again to read them.
     facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    #: For a source whose declarations differ from one find to another, such as tables: the connector's key is the
-    #: source's name and this. Lower case, digits, ``-``.
+    #: For a source whose declarations differ from file to file, such as tables: the connector's key is the source's
+    #: name and this. Lower case, digits, ``-``.
     variant: str = ""
     #: In which form records are named; a source that names them otherwise than before recognises files in a higher one. A
     #: connection is read in the form in which it was made, so that importing again into an older one adds nothing.
@@ -88,7 +90,7 @@ class Removal:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Everything before this place has been given: reading can begin here after an interruption."""
+    """A checkpoint: everything before it has been given, so that reading can begin here after an interruption."""
 
     file: str
     #: Bytes of the file that are done, for the progress.
@@ -101,26 +103,34 @@ class Mark:
 Item = Row | Removal | Reject | Mark
 
 
-class Source(Protocol):
+class Source:
     """A kind of data that can be imported."""
 
-    @property
-    def name(self) -> str:
-        """The name in commands, and the beginning of the connector's key: lower case, digits, ``-``."""
-        ...
-
-    @property
-    def title(self) -> str:
-        """What a person calls it."""
-        ...
+    #: The name in commands, and the beginning of the connector's key: lower case, digits, ``-``.
+    name: str
+    #: What a person calls it.
+    title: str
+    streams: Sequence[StreamSpec]
 
     def detect(self, tree: InputTree) -> Sequence[Recognised]:
         """Recognise what of a tree this source reads; looks at names and at the heads of files only."""
-        ...
+        raise NotImplementedError
+
+    def prepared(self, found: Recognised) -> Recognised:
+        """Complete what was recognised, before anything else is done with it; may read the files once."""
+        return found
+
+    def corrected(self, found: Recognised, corrections: Mapping[str, Any]) -> Recognised:
+        """Apply a person's corrections of types, keys and uses of fields."""
+        del found, corrections
+        raise InvalidRequest(
+            f"The source '{self.name}' declares what it reads itself.", hint="Leave out the corrections."
+        )
 
     def declare(self, found: Recognised) -> Mapping[str, Any]:
-        """Make the source declaration: the same document for the same shape of data."""
-        ...
+        """Make the source declaration: the same document for files with the same streams and fields."""
+        del found
+        return declaration(self.name, self.title, self.streams)
 
     def read(self, found: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
         """Read the records, in memory bounded by a constant.
@@ -128,41 +138,41 @@ class Source(Protocol):
         `resume` has, for each file that was begun, the last mark's `resume`; a file with the value None is done and is
         skipped. Bad content gives a `Reject`, never an exception.
         """
-        ...
+        raise NotImplementedError
 
 
-class LiveSource(Protocol):
+class LiveSource:
     """A kind of data that is fetched from an account, again and again.
 
     Its settings are texts that the owner gives once (``host=imap.example.org``); they are stored with the connection
     and hold no secret: a password or token is looked up by them when it is needed.
-
-    Two more members are optional. ``prepared(settings)`` gives the settings as they are to be stored, and
-    ``variant(settings)`` a word that is added to the connector's key, for a source whose declarations differ.
     """
 
-    @property
-    def name(self) -> str:
-        """The connector's key: lower case, digits, ``-``."""
-        ...
+    #: The connector's key: lower case, digits, ``-``.
+    name: str
+    #: What a person calls it.
+    title: str
+    #: By name, each with one sentence; a sentence that ends with ``(optional)`` needs no value.
+    settings: Mapping[str, str]
+    streams: Sequence[StreamSpec]
 
-    @property
-    def title(self) -> str:
-        """What a person calls it."""
-        ...
+    def prepared(self, settings: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the settings as they are to be stored."""
+        return settings
 
-    @property
-    def settings(self) -> Mapping[str, str]:
-        """The settings by name, each with one sentence; a sentence that ends with ``(optional)`` needs no value."""
-        ...
+    def variant(self, settings: Mapping[str, str]) -> str:
+        """Return a word that is added to the connector's key, for a source whose declarations differ."""
+        del settings
+        return ""
 
     def label(self, settings: Mapping[str, str]) -> str:
         """Name the connection of these settings: "Mail of ada@example.org"."""
-        ...
+        raise NotImplementedError
 
     def declare(self, settings: Mapping[str, str]) -> Mapping[str, Any]:
         """Make the source declaration."""
-        ...
+        del settings
+        return declaration(self.name, self.title, self.streams)
 
     def sync(self, settings: Mapping[str, str], state: Mapping[str, Any]) -> Iterator[Item | ImportPart]:
         """Fetch what is new, in memory bounded by a constant.
@@ -170,4 +180,4 @@ class LiveSource(Protocol):
         A mark's `file` is a part of the account, such as a folder; `state` has the last mark's `resume` for each part
         that was ever begun. An account that cannot be reached raises a `HeadgateError`.
         """
-        ...
+        raise NotImplementedError

@@ -27,7 +27,7 @@ from headgate.home import NO_SPACE, has_room, make_private_directory, read_priva
 from headgate.model.ids import is_plain
 from headgate.sources.importing import Importer, ImportProgress, ImportReport
 from headgate.sources.parsers import FileChoice, FileParser
-from headgate.sources.previewing import ImportPlan
+from headgate.sources.planning import ImportPlan
 from headgate.sources.reading_note import READING_NOTES
 from headgate.system import lock, open_private
 from headgate.tasks import Supervisor, stop

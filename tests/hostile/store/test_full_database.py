@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import psycopg
 import pytest
 
-from headgate.audit.report import all_entries, read_event
+from headgate.audit.activity import all_entries, read_event
 from headgate.auth.grants import OWNER
 from headgate.auth.keys import digest_of
 from headgate.home import home_in, open_home

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from headgate.audit.report import all_entries, read_event
+from headgate.audit.activity import all_entries, read_event
 from headgate.home import home_in, open_home
 from headgate.store.engines import commands
 from headgate.store.engines.postgres_ledger import PostgresLedger

@@ -22,12 +22,11 @@ from headgate.model.instants import instant
 from headgate.model.plan import Reach
 from headgate.sources import deadlines, parser_process, web_account
 from headgate.sources.accounts import account_job
-from headgate.sources.calendar.account import CalendarAccount
-from headgate.sources.calendar.dav import parts_of
+from headgate.sources.calendar.account import CalendarAccount, parts_of
+from headgate.sources.formats.xml_events import XmlRefused
 from headgate.sources.importing import Importer
 from headgate.sources.protocol import Mark, Reject, Removal, Row
 from headgate.sources.web_account import HttpAnswer, WebAccess, WebAccount
-from headgate.sources.xml_events import XmlRefused
 from headgate.wiring import live_sources
 from tests.sources.calendar.caldav import PASSWORD, USER, caldav_server, ics
 from tests.sources.reading import check_rows

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from headgate.sources.documents import office, pdf as pdf_module
-from headgate.sources.documents.pages import DocumentUnreadable
+from headgate.sources.documents.office import DocumentUnreadable
 from headgate.sources.documents.pdf import read_pdf
 from headgate.sources.documents.source import DOCUMENTS
 from headgate.sources.protocol import Certainty, Recognised, Row

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 from headgate.model.instants import instant
-from headgate.sources.git import objects, source
-from headgate.sources.git.source import GIT
+from headgate.sources import git as module
+from headgate.sources.git import GIT
 from headgate.sources.inputs.archives import opened_tree
 from headgate.sources.inputs.disk import tree_of
 from headgate.sources.protocol import Mark
@@ -111,7 +111,7 @@ def test_a_repository_of_longer_hashes_is_read(tmp_path):
 
 
 def test_reading_goes_on_from_every_mark(repository, monkeypatch):
-    monkeypatch.setattr(source, "_STEP", 1)
+    monkeypatch.setattr(module, "_STEP", 1)
     found = only_repository(repository)
     assert sum(isinstance(item, Mark) for item in read_all(GIT, found)) == 6
     check_resume(GIT, found)
@@ -260,7 +260,7 @@ def test_an_object_under_the_name_of_another_is_refused(repository):
 
 
 def test_an_object_that_unpacks_to_much_more_is_refused(repository, monkeypatch):
-    monkeypatch.setattr(objects, "MAX_OBJECT_BYTES", 100_000)
+    monkeypatch.setattr(module, "MAX_OBJECT_BYTES", 100_000)
     big = commit_text(repository) + b"a" * 200_000
     (repository / ".git" / "HEAD").write_text(write_object(repository, big))
     assert len(rejects_of(read_all(GIT, only_repository(repository)))) == 1
@@ -274,14 +274,14 @@ def test_a_difference_that_makes_something_large_is_refused_before_it_is_made():
     # Two sizes, then nothing: what it would make is never looked at.
     huge = bytes([10, *([255] * 5), 1])
     with pytest.raises(ValueError, match="too large"):
-        objects._refuse_delta(huge)
-    objects._refuse_delta(bytes([200, 1, 10]))
-    objects._refuse_delta(b"")
+        module._refuse_delta(huge)
+    module._refuse_delta(bytes([200, 1, 10]))
+    module._refuse_delta(b"")
 
 
 def test_directories_in_directories_without_end_are_not_walked(repository, monkeypatch):
     """Ten times ten times ten directories of one content take a few objects and would be walked a thousand times."""
-    monkeypatch.setattr(objects, "MAX_READS", 200)
+    monkeypatch.setattr(module, "MAX_READS", 200)
     name = git(repository, "mktree", given=b"").strip()
     for _ in range(6):
         listed = "".join(f"040000 tree {name}\td{number}\n" for number in range(10))
@@ -292,7 +292,7 @@ def test_directories_in_directories_without_end_are_not_walked(repository, monke
 
 
 def test_of_very_many_files_the_first_are_listed(repository, monkeypatch):
-    monkeypatch.setattr(objects, "MAX_FILES", 1)
+    monkeypatch.setattr(module, "MAX_FILES", 1)
     rows = rows_of(read_all(GIT, only_repository(repository)), "commits")
     assert max(row["files_changed"] for row in rows) == 1
 

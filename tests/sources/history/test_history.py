@@ -4,15 +4,17 @@ import msgspec
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from headgate.sources.history.source import HISTORY
 from headgate.sources.protocol import Certainty, Recognised
+from headgate.sources.registry import HISTORY
 from tests.sources.history.exports import CHROME, FILES, HEALTH, VARIANTS, database
 from tests.sources.reading import check_resume, input_file, read_all, rejects_of, rows_of, stored, tree_from
 
 
 def read_anyway(name, content=None):
     file = input_file(name, FILES[name] if content is None else content)
-    return read_all(HISTORY, Recognised("history", "x", [file], Certainty.EXPORT, variant=VARIANTS[name]))
+    number = [form.variant for form in HISTORY.formats].index(VARIANTS[name])
+    found = Recognised("history", "x", [file], Certainty.EXPORT, {"format": number}, VARIANTS[name])
+    return read_all(HISTORY, found)
 
 
 def without_id(rows):

@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 from headgate.sources.inputs.disk import tree_of
-from headgate.sources.mail import mbox as mbox_module, reading
+from headgate.sources.mail import mbox as mbox_module, rows
 from headgate.sources.protocol import Mark, Row
 from tests.sources.mail.mails import ANSWER, LETTER, SOURCE, mbox, state_of
 
 
 @pytest.fixture
 def found(tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "MESSAGES_PER_MARK", 2)
+    monkeypatch.setattr(rows, "MESSAGES_PER_MARK", 2)
     letters = [LETTER.replace(b"<one@", b"<%d@" % n).replace(b"bridge", b"%d" % n) for n in range(6)]
     # An answer with another subject does not rename its thread, wherever reading begins.
     (tmp_path / "Inbox").write_bytes(mbox(LETTER, *letters, ANSWER.replace(b"Re: The", b"Another")))
@@ -44,7 +44,7 @@ def test_reading_from_every_mark_gives_the_rows_of_reading_once(found):
 
 
 def test_a_file_of_an_archive_that_cannot_seek_is_read_from_a_mark_too(found, monkeypatch):
-    monkeypatch.setattr(reading, "_SKIPPED_BYTES", 100)
+    monkeypatch.setattr(rows, "_SKIPPED_BYTES", 100)
 
     class Unseekable(io.BytesIO):
         def seekable(self) -> bool:

@@ -9,7 +9,7 @@ from headgate.model.ids import FieldName, StreamName
 from headgate.model.plan import PagePlan, Reach
 from headgate.sources.importing import Importer, ImportReport, job_of
 from headgate.sources.inputs.disk import tree_of
-from headgate.sources.mail import reading
+from headgate.sources.mail import rows
 from headgate.sources.mail.rows import MailRows
 from tests.sources.mail.mails import ANSWER, LETTER, SOURCE, mbox
 from tests.store.engines import NOW, Driven
@@ -26,7 +26,7 @@ def store(tmp_path: Path):
 
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(reading, "MESSAGES_PER_MARK", 50)
+    monkeypatch.setattr(rows, "MESSAGES_PER_MARK", 50)
     filler = b"A line that makes the message longer.\n" * 300
     letters = [LETTER.replace(b"<one@", b"<%d@" % number) + filler for number in range(COUNT)]
     found = tmp_path / "Inbox.mbox"

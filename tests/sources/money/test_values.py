@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 from hypothesis import given, strategies as st
 
-from headgate.sources.money.values import (
+from headgate.sources.money.ledger import (
     DayOrder,
     amount_of,
     amount_text,

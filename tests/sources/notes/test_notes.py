@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from headgate.sources.notes.source import MAX_NOTE_BYTES, NOTES
+from headgate.sources.notes import MAX_NOTE_BYTES, NOTES
 from headgate.sources.protocol import Certainty, Recognised
 from tests.sources.reading import (
     check_resume,

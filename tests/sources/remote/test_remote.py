@@ -13,8 +13,7 @@ from headgate.model.plan import Reach
 from headgate.sources.accounts import account_job
 from headgate.sources.importing import Importer
 from headgate.sources.protocol import Mark, Reject, Removal, Row
-from headgate.sources.remote.mapping import read_mapping
-from headgate.sources.remote.source import RemoteSource, _RemoteRun, value_at
+from headgate.sources.remote import RemoteSource, _RemoteRun, read_mapping, value_at
 from headgate.wiring import live_sources
 from tests.sources.reading import check_rows
 from tests.sources.remote.served import MAPPING, Tasks, app_of, on_loopback, tasks

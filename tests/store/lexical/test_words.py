@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from headgate.model.terms import parse_terms
+from headgate.model.plan import parse_terms
 from headgate.store.format.languages import (
     bits_of,
     languages_in,

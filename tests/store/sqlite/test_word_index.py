@@ -10,9 +10,8 @@ import pytest
 from headgate.errors import StorageReadOnly, StorageUnusable
 from headgate.home import open_home
 from headgate.model.ids import FieldName
-from headgate.model.plan import SearchPlan, SearchReach
+from headgate.model.plan import SearchPlan, SearchReach, parse_terms
 from headgate.model.rows import Batch, SearchPage
-from headgate.model.terms import parse_terms
 from headgate.store.changes import word_index, writer
 from headgate.store.engines import read_only as readonly
 from headgate.store.engines.commands import commands_of

@@ -73,7 +73,7 @@ BUGS = (
     Bug(
         _KEYS,
         "every host that was asked for is remembered",
-        "src/headgate/web/guard.py",
+        "src/headgate/web/admission.py",
         "@lru_cache(maxsize=256)",
         "@lru_cache(maxsize=None)",
     ),
@@ -144,7 +144,7 @@ BUGS = (
     Bug(
         f"{_FULL}::test_a_home_that_was_stopped_by_a_full_disk_is_listed_verified_and_served",
         "a full home says that it is ready",
-        "src/headgate/web/health.py",
+        "src/headgate/web/pages.py",
         '"ready" if reads.store.is_writable else "degraded"',
         '"ready"',
     ),
@@ -254,7 +254,7 @@ BUGS = (
     Bug(
         _ACROSS,
         "a listing goes on before the last of pruned entries",
-        "src/headgate/audit/report.py",
+        "src/headgate/audit/activity.py",
         "before = found[-1].first",
         "before = found[-1].seq",
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.structure.planted import Bug
 
 _TASKS = "src/headgate/tasks.py"
-_SYNCING = "src/headgate/sources/syncing.py"
+_SYNCING = "src/headgate/sources/accounts.py"
 _WEB = "src/headgate/sources/web_account.py"
 _ACCOUNTS = "tests/sources/test_syncing.py"
 _CALENDAR = "tests/sources/calendar/test_calendar_account.py"

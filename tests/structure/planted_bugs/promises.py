@@ -163,7 +163,7 @@ BUGS = (
     Bug(
         _HOST,
         "a refused host is named in the refusal",
-        "src/headgate/web/guard.py",
+        "src/headgate/web/admission.py",
         "            raise MisdirectedRequest\n",
         '            raise MisdirectedRequest(f"This server is not {headers.host}.")\n',
     ),
@@ -255,14 +255,14 @@ BUGS = (
         _LATE,
         "a new client is approved long after the sign-in",
         _CONSENT,
-        "needs_proof(is_fresh=asked.session.is_fresh, may_call=bool(calls))",
+        "needs_proof(is_fresh=request.session.is_fresh, may_call=bool(calls))",
         "needs_proof(is_fresh=True, may_call=bool(calls))",
     ),
     Bug(
         _PASSKEY,
         "a new client is shown long after the sign-in",
         _CONSENT,
-        "needs_proof(is_fresh=asked.session.is_fresh, may_call=may_call)",
+        "needs_proof(is_fresh=request.session.is_fresh, may_call=may_call)",
         "needs_proof(is_fresh=True, may_call=may_call)",
     ),
     Bug(

@@ -89,7 +89,7 @@ BUGS = (
     Bug(
         _LOG_IN_LOOP,
         "the whole log is in memory to be sent",
-        "src/headgate/audit/report.py",
+        "src/headgate/audit/activity.py",
         "while found := await ledger.entries(after, _AT_ONCE):",
         "while found := await ledger.entries(after, 10**9):",
     ),

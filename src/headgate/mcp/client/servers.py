@@ -24,7 +24,7 @@ from headgate.operations.registration import HandlerRegistration, expose
 from headgate.operations.registry import Registry
 from headgate.operations.secrets import Secret
 from headgate.operations.spec import AccessControl
-from headgate.sources.remote.mapping import OperationAddress, RemoteOperation
+from headgate.sources.remote import OperationAddress, RemoteOperation
 from headgate.sources.secrets import Secrets
 
 _HTTP_TYPES = {None, "http", "streamable-http", "streamable_http", "streamableHttp"}

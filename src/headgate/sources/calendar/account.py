@@ -7,24 +7,94 @@ month everything is fetched again, so that they go on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import io
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit
+from xml.sax.saxutils import escape
 
 import msgspec
 
 from headgate.errors import ConfigInvalid, UpstreamProtocolError
-from headgate.sources.calendar.dav import LIST, LOOK, DavPart, fetch_of
-from headgate.sources.calendar.source import CALENDAR
-from headgate.sources.parser_requests import ReadCalendar, ReadDav
+from headgate.sources.calendar.source import EVENTS, TASKS
+from headgate.sources.formats.xml_events import XmlEnd, XmlStart, xml_events
+from headgate.sources.parser_requests import ReadFetched
 from headgate.sources.parsers import AccountParser
 from headgate.sources.parts import ImportPart
-from headgate.sources.protocol import Certainty, Item, Mark, Recognised, Removal
+from headgate.sources.protocol import Item, LiveSource, Mark, Removal
 from headgate.sources.secrets import FORMS, Secrets
 from headgate.sources.web_account import HttpAnswer, WebAccess, WebAccount, web_account
+
+_NAMES = 'xmlns:D="DAV:" xmlns:C="urn:ietf:params:xml:ns:caldav" xmlns:S="http://calendarserver.org/ns/"'
+LOOK = (
+    f"<D:propfind {_NAMES}><D:prop><D:resourcetype/><D:displayname/><D:sync-token/><S:getctag/>"
+    "<D:current-user-principal/><C:calendar-home-set/></D:prop></D:propfind>"
+).encode()
+LIST = (
+    f"<C:calendar-query {_NAMES}><D:prop><D:getetag/></D:prop>"
+    '<C:filter><C:comp-filter name="VCALENDAR"/></C:filter></C:calendar-query>'
+).encode()
+
+
+def fetch_of(paths: Iterable[str]) -> bytes:
+    """Write the request for the content of some objects."""
+    hrefs = "".join(f"<D:href>{escape(path)}</D:href>" for path in paths)
+    return (
+        f"<C:calendar-multiget {_NAMES}><D:prop><D:getetag/><C:calendar-data/></D:prop>{hrefs}"
+        "</C:calendar-multiget>"
+    ).encode()
+
+
+@dataclass(slots=True)
+class DavPart:
+    """What a server says about one path."""
+
+    path: str = ""
+    #: Texts by the name of the property.
+    texts: dict[str, str] = field(default_factory=dict[str, str])
+    #: Paths that a property names, by its name.
+    links: dict[str, str] = field(default_factory=dict[str, str])
+    #: What it is: ``collection``, ``calendar``.
+    kinds: set[str] = field(default_factory=set[str])
+
+    @property
+    def version(self) -> str:
+        """What changes when anything in a calendar changes; empty if the server has no such thing."""
+        return self.texts.get("sync-token") or self.texts.get("getctag", "")
+
+
+def parts_of(body: bytes) -> Iterator[DavPart]:
+    """Read the parts of an answer.
+
+    Raises:
+        XmlRefused: it is no XML, or has what no answer needs.
+    """
+    part, inside = DavPart(), list[str]()
+    for event in xml_events(io.BytesIO(body)):
+        if isinstance(event, XmlStart):
+            inside.append(event.name)
+            if event.name == "response":
+                part = DavPart()
+            elif len(inside) > 1 and inside[-2] == "resourcetype":
+                part.kinds.add(event.name)
+        elif isinstance(event, XmlEnd):
+            inside.pop()
+            _take(part, event.name, event.text, inside[-1] if inside else "")
+            if event.name == "response":
+                yield part
+
+
+def _take(part: DavPart, name: str, text: str, parent: str) -> None:
+    if name == "href" and parent == "response":
+        part.path = text.strip()
+    elif name == "href":
+        part.links[parent] = text.strip()
+    elif parent == "prop" and text.strip():
+        part.texts[name] = text if name == "calendar-data" else text.strip()
+
 
 _FETCHED = 50
 _AGAIN_DAYS = 30
@@ -47,11 +117,12 @@ class _RecordLine(msgspec.Struct):
 _RECORD = msgspec.json.Decoder(_RecordLine)
 
 
-class CalendarAccount:
+class CalendarAccount(LiveSource):
     """Calendars at an address."""
 
     name = "calendar"
     title = "Calendar"
+    streams = (EVENTS, TASKS)
     settings: Mapping[str, str] = {
         "url": "The https address of an .ics file, of a CalDAV calendar, or of a CalDAV server.",
         "user": "The name to sign in with (optional)",
@@ -75,11 +146,6 @@ class CalendarAccount:
         """Name the connection after the account."""
         host = urlsplit(settings["url"]).hostname or settings["url"]
         return f"Calendar of {settings.get('user') or host}"
-
-    def declare(self, settings: Mapping[str, str]) -> Mapping[str, Any]:
-        """Declare what files of calendars hold, which is the same."""
-        del settings
-        return CALENDAR.declare(Recognised(self.name, self.title, (), Certainty.FORMAT))
 
     def sync(self, settings: Mapping[str, str], state: Mapping[str, Any]) -> Iterator[Item | ImportPart]:
         """Fetch what changed; it is read in another process."""
@@ -114,7 +180,7 @@ class _CalendarRun:
 
     def parts_of(self, answer: HttpAnswer) -> list[DavPart]:
         """Read the parts of a CalDAV answer."""
-        return self.parser.one(ReadDav(place=answer.url, content=answer.body), list[DavPart])
+        return self.parser.one(ReadFetched(kind="dav", place=answer.url, content=answer.body), list[DavPart])
 
     def records(
         self, place: str, content: bytes, name: str, ids: _Ids, before: Sequence[list[str]]
@@ -123,7 +189,9 @@ class _CalendarRun:
 
         Of one that cannot be read to its end, those count that it became before.
         """
-        request = ReadCalendar(place=place, content=content, name=name, now=self.now)
+        request = ReadFetched(
+            kind="calendar", place=place, content=content, facts={"name": name, "now": self.now.isoformat()}
+        )
         for part in self.parser.parts(request):
             for stream, lines in part.lines.items():
                 ids.extend([stream, _RECORD.decode(line.line).data.id] for line in lines)

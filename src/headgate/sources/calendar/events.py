@@ -8,9 +8,8 @@ from datetime import timedelta
 from typing import Any
 
 from headgate.sources.calendar.zones import CalendarTime, ZoneTable, read_duration, read_time, read_times
-from headgate.sources.content_lines import ContentLine, properties
-from headgate.sources.identity import digest_of
-from headgate.sources.values import clean, id_of, without_empty
+from headgate.sources.formats.content_lines import ContentLine, properties
+from headgate.sources.formats.values import clean, digest_of, id_of, without_empty
 
 _MAX_ATTENDEES = 1000
 _MAX_DATES = 5000

@@ -7,10 +7,10 @@ changed one by one, and for the time when it was written, from which the future 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import IO, Any
+from typing import IO
 
 from headgate.sources.calendar.events import (
     CalendarEvent,
@@ -22,61 +22,34 @@ from headgate.sources.calendar.events import (
 )
 from headgate.sources.calendar.recurrence import RuleBudget, starts_of_rule
 from headgate.sources.calendar.zones import CalendarTime, ZoneTable, read_time
-from headgate.sources.content_lines import Component, components, content_line
-from headgate.sources.declaring import BOOLEAN, INTEGER, LIST, TEXT, TIME, StreamSpec, declaration
-from headgate.sources.inputs.tree import InputFile, InputTree, connection_title
-from headgate.sources.per_file import read_each
-from headgate.sources.protocol import Certainty, Item, Recognised, Reject, Row
-from headgate.sources.values import clean
+from headgate.sources.declaring import StreamSpec, all_but, fields
+from headgate.sources.file_source import FileSource
+from headgate.sources.formats.content_lines import Component, components, content_line
+from headgate.sources.formats.values import clean
+from headgate.sources.inputs.tree import InputFile
+from headgate.sources.protocol import Reject, Row
 
-_EVENT_FIELDS: dict[str, dict[str, Any]] = {
-    "id": TEXT,
-    "title": TEXT,
-    "calendar": TEXT,
-    "starts_at": {
-        **TIME,
-        "description": "A date for an event of whole days. Without an offset: the time of wherever the person is, "
-        "compared as if it were UTC.",
-    },
-    "ends_at": {**TIME, "description": "When it is over; for whole days, the day after the last one."},
-    "all_day": BOOLEAN,
-    "time_zone": TEXT,
-    "location": TEXT,
-    "description": TEXT,
-    "organizer": TEXT,
-    "attendees": LIST,
-    "status": {**TEXT, "description": "confirmed, tentative or cancelled."},
-    "is_busy": {**BOOLEAN, "description": "Whether the time counts as taken."},
-    "visibility": {**TEXT, "description": "public, private or confidential."},
-    "categories": LIST,
-    "url": TEXT,
-    "meeting_url": TEXT,
-    "recurrence": {
-        **TEXT,
-        "description": "The rule of a recurring event; each of its occurrences is a record.",
-    },
-    "series_id": {**TEXT, "description": "The id that all occurrences of a recurring event have in common."},
-    "created_at": TIME,
-    "updated_at": TIME,
-}
-_TASK_FIELDS: dict[str, dict[str, Any]] = {
-    "id": TEXT,
-    "title": TEXT,
-    "calendar": {**TEXT, "description": "The list that it is in."},
-    "due_at": TIME,
-    "starts_at": TIME,
-    "completed_at": TIME,
-    "status": {**TEXT, "description": "needs-action, in-process, completed or cancelled."},
-    "priority": {**INTEGER, "description": "1 is the highest, 9 the lowest."},
-    "description": TEXT,
-    "location": TEXT,
-    "categories": LIST,
-    "url": TEXT,
-    "created_at": TIME,
-    "updated_at": TIME,
-}
+_EVENT_FIELDS = fields(
+    "id title calendar starts_at:time ends_at:time all_day:boolean time_zone location description organizer "
+    "attendees:list status is_busy:boolean visibility categories:list url meeting_url recurrence series_id "
+    "created_at:time updated_at:time",
+    starts_at="A date for an event of whole days. Without an offset: the time of wherever the person is, "
+    "compared as if it were UTC.",
+    ends_at="When it is over; for whole days, the day after the last one.",
+    status="confirmed, tentative or cancelled.",
+    is_busy="Whether the time counts as taken.",
+    visibility="public, private or confidential.",
+    recurrence="The rule of a recurring event; each of its occurrences is a record.",
+    series_id="The id that all occurrences of a recurring event have in common.",
+)
+_TASK_FIELDS = fields(
+    "id title calendar due_at:time starts_at:time completed_at:time status priority:integer description location "
+    "categories:list url created_at:time updated_at:time",
+    calendar="The list that it is in.",
+    status="needs-action, in-process, completed or cancelled.",
+    priority="1 is the highest, 9 the lowest.",
+)
 _TIMES = ("id", "calendar", "starts_at", "ends_at", "all_day", "time_zone", "status", "is_busy", "series_id")
-_TEXTS = frozenset({"description", "attendees", "organizer", "url", "meeting_url"})
 
 EVENTS = StreamSpec(
     name="events",
@@ -92,7 +65,7 @@ EVENTS = StreamSpec(
         (
             "without_texts",
             "Titles, times and places, without descriptions and people",
-            tuple(name for name in _EVENT_FIELDS if name not in _TEXTS),
+            all_but(_EVENT_FIELDS, "description", "attendees", "organizer", "url", "meeting_url"),
         ),
     ),
 )
@@ -106,11 +79,7 @@ TASKS = StreamSpec(
     words=("title", "description"),
     groups=("calendar", "status", "priority"),
     views=(
-        (
-            "without_texts",
-            "Titles and times, without descriptions",
-            tuple(name for name in _TASK_FIELDS if name != "description"),
-        ),
+        ("without_texts", "Titles and times, without descriptions", all_but(_TASK_FIELDS, "description")),
     ),
 )
 
@@ -129,29 +98,8 @@ _MAX_CHANGED = 200_000
 _NO_ZONES = ZoneTable()
 
 
-class CalendarSource:
-    """Calendars as iCalendar files."""
-
-    name = "calendar"
-    title = "Calendar"
-
-    def detect(self, tree: InputTree) -> Sequence[Recognised]:
-        """Recognise iCalendar files by their ending and by their first line."""
-        files = [file for file in tree.files if file.suffix in _SUFFIXES and _is_calendar(file)]
-        title = connection_title(self.title, tree.label)
-        return [Recognised(self.name, title, files, Certainty.FORMAT)] if files else []
-
-    def declare(self, found: Recognised) -> Mapping[str, Any]:  # noqa: ARG002 - every calendar has this shape
-        """Declare events and tasks."""
-        return declaration(self.name, self.title, [EVENTS, TASKS])
-
-    def read(self, found: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
-        """Read event by event."""
-        return read_each(found, resume, read_calendar)
-
-
 def _is_calendar(file: InputFile) -> bool:
-    return b"BEGIN:VCALENDAR" in file.head.upper()
+    return file.suffix in _SUFFIXES and b"BEGIN:VCALENDAR" in file.head.upper()
 
 
 @dataclass(slots=True)
@@ -250,4 +198,4 @@ def _series(
             yield Row("events", event.record(start, start), place=place)
 
 
-CALENDAR = CalendarSource()
+CALENDAR = FileSource("calendar", "Calendar", (EVENTS, TASKS), _is_calendar, read_calendar)

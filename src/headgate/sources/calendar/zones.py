@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 from headgate.model.instants import instant
 from headgate.sources.calendar.recurrence import RuleBudget, starts_of_rule
 from headgate.sources.calendar.windows_zones import WINDOWS_ZONES
-from headgate.sources.content_lines import ContentLine, content_line
+from headgate.sources.formats.content_lines import ContentLine, content_line
 
 _MAX_ZONES = 500
 _OFFSET = re.compile(r"([+-])(\d\d)(\d\d)(\d\d)?", re.ASCII)

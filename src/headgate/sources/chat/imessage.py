@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
 from headgate.errors import InvalidRequest
 from headgate.model.instants import iso
-from headgate.sources.inputs.databases import HEADER, DatabaseError, ForeignDatabase, opened
-from headgate.sources.inputs.tree import InputFile, InputTree
-from headgate.sources.per_file import read_each
-from headgate.sources.protocol import Certainty, Item, Recognised, Reject, Row
-from headgate.sources.texts import clean, one_line
-from headgate.sources.values import decoded, id_of, without_empty
+from headgate.sources.file_source import FileFormat
+from headgate.sources.formats.databases import HEADER, DatabaseError, ForeignDatabase, opened
+from headgate.sources.formats.texts import clean, one_line
+from headgate.sources.formats.values import decoded, id_of, without_empty
+from headgate.sources.inputs.tree import InputFile
+from headgate.sources.protocol import Reject, Row
 
-SERVICE = "iMessage"
 _NAMES = frozenset({"chat.db", "sms.db"})
 _TABLES = frozenset({"message", "handle", "chat", "chat_message_join"})
 _NEEDED = frozenset({"guid", "text", "date", "is_from_me", "handle_id"})
@@ -32,17 +31,9 @@ _LONGER = {0x81: 2, 0x82: 4}
 _LAST_US = 253_402_300_799_000_000  # The year 9999.
 
 
-def detect(tree: InputTree) -> Sequence[Recognised]:
+def _is_database(file: InputFile) -> bool:
     """Recognise the database by its name, and by its tables when it is read."""
-    files = [
-        file for file in tree.files if file.name.rpartition("/")[2] in _NAMES and file.head.startswith(HEADER)
-    ]
-    return [Recognised("chat", SERVICE, files, Certainty.EXPORT, {"service": SERVICE})] if files else []
-
-
-def read(found: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
-    """Read the chats, then message by message."""
-    return read_each(found, resume, _read)
+    return file.name.rpartition("/")[2] in _NAMES and file.head.startswith(HEADER)
 
 
 def _read(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]:
@@ -76,7 +67,7 @@ def _channels(database: ForeignDatabase) -> Iterator[dict[str, Any]]:
             {
                 "id": _channel_id(guid),
                 "name": shown,
-                "service": SERVICE,
+                "service": "iMessage",
                 "kind": "group" if style == _GROUP_STYLE else "direct",
                 "participants": sorted(str(people).split("\n")) if people else None,
             }
@@ -151,3 +142,6 @@ def _time(value: Any) -> str | None:
         return None
     microseconds = _EPOCH_US + (value * 1_000_000 if value < _SECONDS_BELOW else value // 1000)
     return iso(microseconds) if microseconds <= _LAST_US else None
+
+
+IMESSAGE = FileFormat("iMessage", _is_database, _read)

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
-from headgate.sources.chat.shape import MediaFiles, directory
-from headgate.sources.identity import RowKeys, digest_of
+from headgate.sources.chat.streams import ChatFormat, MediaFiles, directory
+from headgate.sources.formats.json_values import json_line, list_of, object_of, objects_of
+from headgate.sources.formats.texts import byte_lines
+from headgate.sources.formats.values import RowKeys, clean, digest_of, text_of, time_of_text, without_empty
 from headgate.sources.inputs.tree import InputFile, InputTree
-from headgate.sources.json_values import json_line, list_of, object_of, objects_of
-from headgate.sources.per_file import read_each
-from headgate.sources.protocol import Certainty, Item, Recognised, Reject, Row
-from headgate.sources.texts import byte_lines
-from headgate.sources.values import clean, text_of, time_of_text, without_empty
+from headgate.sources.protocol import Reject, Row
 
-SERVICE = "Signal"
 _MEMBERS = (b'{"date": "', b'"sender": ', b'"body": ', b'"quote": ')
 
 
-def detect(tree: InputTree) -> Sequence[Recognised]:
-    """Recognise the files by their name and their first line."""
-    chats = [file for file in tree.files if _is_chat(file)]
-    if not chats:
-        return []
-    folders = tuple(f"{directory(file.name)}media/" for file in chats)
-    media = [file for file in tree.files if file.name.startswith(folders)]
-    names = {file.name: directory(file.name).rstrip("/").rpartition("/")[2] or tree.label for file in chats}
-    facts = {"service": SERVICE, "chats": names}
-    return [Recognised("chat", SERVICE, [*chats, *media], Certainty.EXPORT, facts)]
+def _find(tree: InputTree) -> Iterator[tuple[dict[str, str], list[InputFile]]]:
+    """Recognise the files by their name and their first line; a chat is called as its directory."""
+    folders = {file.name: directory(file.name) for file in tree.files if _is_chat(file)}
+    beside = tuple(f"{folder}media/" for folder in folders.values())
+    names = {
+        name: clean(folder.rstrip("/").rpartition("/")[2] or tree.label) for name, folder in folders.items()
+    }
+    if names:
+        yield names, [file for file in tree.files if file.name.startswith(beside)]
 
 
 def _is_chat(file: InputFile) -> bool:
@@ -37,20 +33,8 @@ def _is_chat(file: InputFile) -> bool:
     return first.startswith(_MEMBERS[0]) and all(member in first for member in _MEMBERS)
 
 
-def read(found: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
-    """Read chat by chat, message by message."""
-    names: Mapping[str, str] = found.facts["chats"]
-    media = MediaFiles([file for file in found.files if file.name not in names])
-
-    def read_one(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]:
-        name = names.get(file.name)
-        return iter(()) if name is None else _chat(file, content, clean(name), media)
-
-    return read_each(found, resume, read_one)
-
-
 def _chat(file: InputFile, content: IO[bytes], name: str, media: MediaFiles) -> Iterator[Row | Reject]:
-    channel = {"id": f"signal-{digest_of(name)}", "name": name, "service": SERVICE, "kind": "chat"}
+    channel = {"id": f"signal-{digest_of(name)}", "name": name, "service": "Signal", "kind": "chat"}
     yield Row("channels", channel, place=file.name)
     keys, time = RowKeys(), ""
     for number, line in enumerate(byte_lines(content), 1):
@@ -82,3 +66,6 @@ def _content(one: Mapping[str, Any]) -> dict[str, Any]:
         "reactions": len(list_of(one.get("reactions"))) or None,
         "files": [name for name in names if name],
     }
+
+
+SIGNAL = ChatFormat("Signal", _find, _chat)

@@ -7,14 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
-from headgate.sources.chat.shape import directory, reaction_count
+from headgate.sources.chat.streams import directory, reaction_count
+from headgate.sources.file_source import read_each
+from headgate.sources.formats.json_values import JsonValue, json_values, list_of, object_of, objects_of
+from headgate.sources.formats.values import clean, id_of, integer_of, text_of, time_of_seconds, without_empty
 from headgate.sources.inputs.tree import InputFile, InputTree
-from headgate.sources.json_values import JsonValue, json_values, list_of, object_of, objects_of
-from headgate.sources.per_file import read_each
 from headgate.sources.protocol import Certainty, Item, Recognised, Reject, Row
-from headgate.sources.values import clean, id_of, integer_of, text_of, time_of_seconds, without_empty
 
-SERVICE = "Slack"
 _ITEMS = frozenset({"item"})
 #: The lists of conversations, and what kind each has.
 _LISTS = {"channels.json": "channel", "groups.json": "group", "mpims.json": "group", "dms.json": "direct"}
@@ -35,12 +34,6 @@ class _Names:
     channels: Mapping[str, tuple[str, str]]
 
 
-def detect(tree: InputTree) -> Sequence[Recognised]:
-    """Recognise the directories that have a list of users and one of channels."""
-    roots = (directory(name) for name in sorted(tree.names) if name.rpartition("/")[2] == "users.json")
-    return [found for root in roots if (found := _export(tree, root)) is not None]
-
-
 def _export(tree: InputTree, root: str) -> Recognised | None:
     lists = {root + name for name in ("users.json", *_LISTS)}
     if len(lists & tree.names) < 2:  # noqa: PLR2004 - the users, and one list of channels
@@ -50,14 +43,23 @@ def _export(tree: InputTree, root: str) -> Recognised | None:
     label = root.rstrip("/").rpartition("/")[2] or tree.label
     match = _LABEL.fullmatch(label)
     title = f"Slack: {match.group(1) if match else label}"
-    return Recognised("chat", title, files, Certainty.EXPORT, {"service": SERVICE, "root": root})
+    return Recognised("", title, files, Certainty.EXPORT, {"root": root})
 
 
-def read(found: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
-    """Read members and channels, then the days of each channel."""
-    root = str(found.facts["root"])
-    names = _names(found, root)
-    return read_each(found, resume, lambda file, content: _items(file, content, root, names))
+class _SlackFormat:
+    """Exports of workspaces, in directories with a list of users and one of channels."""
+
+    title = "Slack"
+
+    def detect(self, tree: InputTree) -> Sequence[Recognised]:
+        roots = (directory(name) for name in sorted(tree.names) if name.rpartition("/")[2] == "users.json")
+        return [found for root in roots if (found := _export(tree, root)) is not None]
+
+    def read(self, found: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
+        """Read members and channels, then the days of each channel."""
+        root = str(found.facts["root"])
+        names = _names(found, root)
+        return read_each(found, resume, lambda file, content: _items(file, content, root, names))
 
 
 def _names(found: Recognised, root: str) -> _Names:
@@ -134,7 +136,7 @@ def _channel(one: Mapping[str, Any], kind: str, users: Mapping[str, str]) -> dic
         {
             "id": id_of(str(one["id"])),
             "name": _channel_name(one, users),
-            "service": SERVICE,
+            "service": "Slack",
             "kind": kind,
             "topic": text_of(object_of(one.get("topic")).get("value")),
             "purpose": text_of(object_of(one.get("purpose")).get("value")),
@@ -206,3 +208,6 @@ def _shown(target: str, names: _Names) -> str:
     if target.startswith("!"):
         return label or f"@{target[1:]}"
     return f"{label} ({target})" if label and label not in target else target
+
+
+SLACK = _SlackFormat()

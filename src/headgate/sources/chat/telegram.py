@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
-from headgate.sources.chat.shape import MediaFiles, directory, reaction_count
+from headgate.sources.chat.streams import ChatFormat, MediaFiles, directory, reaction_count
+from headgate.sources.formats.json_values import JsonValue, json_values, list_of, object_of
+from headgate.sources.formats.values import (
+    clean,
+    integer_of,
+    text_of,
+    time_of_seconds,
+    time_of_text,
+    without_empty,
+)
 from headgate.sources.inputs.tree import InputFile, InputTree
-from headgate.sources.json_values import JsonValue, json_values, list_of, object_of
-from headgate.sources.per_file import read_each
-from headgate.sources.protocol import Certainty, Item, Recognised, Reject, Row
-from headgate.sources.values import clean, integer_of, text_of, time_of_seconds, time_of_text, without_empty
+from headgate.sources.protocol import Reject, Row
 
-SERVICE = "Telegram"
+_FOLDERS = ("chats", "photos", "files", "video_files", "voice_messages")
 _CHATS = ("", "chats.list.item.", "left_chats.list.item.")
 _MEMBERS = ("name", "type", "id", "messages.item")
 _BEGUN = frozenset(chat.removesuffix(".") for chat in _CHATS)
@@ -30,9 +36,12 @@ _KINDS = {
 _NOT_INCLUDED = "("
 
 
-def detect(tree: InputTree) -> Sequence[Recognised]:
-    """Recognise `result.json` files by their first members."""
-    return [_export(tree, file) for file in tree.files if _is_result(file)]
+def _find(tree: InputTree) -> Iterator[tuple[dict[str, str], list[InputFile]]]:
+    """Recognise `result.json` files by their first members; messages name other files from its directory on."""
+    for result in filter(_is_result, tree.files):
+        root = directory(result.name)
+        beside = tuple(f"{root}{folder}/" for folder in _FOLDERS)
+        yield {result.name: root}, [file for file in tree.files if file.name.startswith(beside)]
 
 
 def _is_result(file: InputFile) -> bool:
@@ -45,32 +54,6 @@ def _is_result(file: InputFile) -> bool:
     is_old = b'"messages"' in head and b'"from_id"' in file.head
     is_all = b"exported from Telegram" in head or (b'"personal_information"' in head and b'"user_id"' in head)
     return is_one or is_old or is_all
-
-
-def _export(tree: InputTree, result: InputFile) -> Recognised:
-    root = directory(result.name)
-    folders = tuple(
-        f"{root}{name}" for name in ("chats/", "photos/", "files/", "video_files/", "voice_messages/")
-    )
-    others = [file for file in tree.files if file.name.startswith(folders)]
-    return Recognised(
-        "chat",
-        SERVICE,
-        [result, *others],
-        Certainty.EXPORT,
-        {"service": SERVICE, "root": root, "result": result.name},
-    )
-
-
-def read(found: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
-    """Read chat by chat, message by message."""
-    root, result = str(found.facts["root"]), found.facts["result"]
-    media = MediaFiles([file for file in found.files if file.name != result])
-
-    def read_one(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]:
-        return _Chats(file, root, media).read(content) if file.name == result else iter(())
-
-    return read_each(found, resume, read_one)
 
 
 class _Chats:
@@ -113,7 +96,7 @@ class _Chats:
         data = {
             "id": self._id,
             "name": clean(self._name),
-            "service": SERVICE,
+            "service": "Telegram",
             "kind": _KINDS.get(kind or "", kind),
         }
         yield Row("channels", without_empty(data), place=f"{self._file.name}, chat {self._id}")
@@ -172,3 +155,8 @@ def _service_text(one: Mapping[str, Any]) -> str:
 
 def _file_name(one: Mapping[str, Any], path: str | None) -> str | None:
     return text_of(one.get("file_name")) or (path.rpartition("/")[2] if path else None)
+
+
+TELEGRAM = ChatFormat(
+    "Telegram", _find, lambda file, content, root, media: _Chats(file, root, media).read(content)
+)

@@ -7,20 +7,17 @@ number beyond 12 decides, else the order in which fewer messages go back in time
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import IO, Any
+from typing import IO
 
-from headgate.sources.chat.shape import MediaFiles, directory
-from headgate.sources.identity import RowKeys, digest_of
+from headgate.sources.chat.streams import ChatFormat, MediaFiles, directory
+from headgate.sources.formats.texts import byte_lines
+from headgate.sources.formats.values import RowKeys, decoded, digest_of, without_empty
 from headgate.sources.inputs.tree import InputFile, InputTree
-from headgate.sources.per_file import read_each
-from headgate.sources.protocol import Certainty, Item, Recognised, Reject, Row
-from headgate.sources.texts import byte_lines
-from headgate.sources.values import decoded, without_empty
+from headgate.sources.protocol import Reject, Row
 
-SERVICE = "WhatsApp"
 _MAX_TEXT_CHARS = 4_000_000
 #: A year in the first place has four digits.
 _FIRST_YEAR = 1000
@@ -78,18 +75,16 @@ class _Open:
     size: int
 
 
-def detect(tree: InputTree) -> Sequence[Recognised]:
+def _find(tree: InputTree) -> Iterator[tuple[dict[str, str], list[InputFile]]]:
     """Recognise texts whose first line is the header of a message."""
     chats = [file for file in tree.files if file.suffix == ".txt" and _is_chat(file)]
-    if not chats:
-        return []
-    places = {directory(file.name) for file in chats}
-    media = [
-        file for file in tree.files if directory(file.name) in places and _MEDIA.fullmatch(_base(file.name))
-    ]
-    names = {file.name: _chat_name(tree, file) for file in chats}
-    facts = {"service": SERVICE, "chats": names}
-    return [Recognised("chat", SERVICE, [*chats, *media], Certainty.EXPORT, facts)]
+    folders = {directory(file.name) for file in chats}
+    near = (file for file in tree.files if directory(file.name) in folders)
+    if chats:
+        yield (
+            {file.name: _chat_name(tree, file) for file in chats},
+            [file for file in near if _MEDIA.fullmatch(file.name.rpartition("/")[2])],
+        )
 
 
 def _is_chat(file: InputFile) -> bool:
@@ -97,27 +92,11 @@ def _is_chat(file: InputFile) -> bool:
     return _header(decoded(first[:1000])) is not None
 
 
-def _base(name: str) -> str:
-    return name.rpartition("/")[2]
-
-
 def _chat_name(tree: InputTree, file: InputFile) -> str:
     folder = directory(file.name).rstrip("/").rpartition("/")[2]
     label = file.stem if file.stem != "_chat" else folder or tree.label
     match = _CHAT_NAME.fullmatch(label)
     return _COPY.sub("", match.group(1) if match else label)
-
-
-def read(found: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
-    """Read chat by chat, message by message."""
-    names: Mapping[str, str] = found.facts["chats"]
-    media = MediaFiles([file for file in found.files if file.name not in names])
-
-    def read_one(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]:
-        name = names.get(file.name)
-        return iter(()) if name is None else _Chat(file, name, media).read(content)
-
-    return read_each(found, resume, read_one)
 
 
 class _Chat:
@@ -133,7 +112,7 @@ class _Chat:
 
     def read(self, content: IO[bytes]) -> Iterator[Row | Reject]:
         order = _order(self._file)
-        channel = {"id": self._id, "name": self._name, "service": SERVICE, "kind": "chat"}
+        channel = {"id": self._id, "name": self._name, "service": "WhatsApp", "kind": "chat"}
         yield Row("channels", channel, place=self._file.name)
         message: _Open | None = None
         for number, text in enumerate(map(decoded, byte_lines(content)), 1):
@@ -257,3 +236,8 @@ def _file(text: str) -> tuple[str | None, str | None]:
     if match is None:
         return None, text
     return (match.group(1) or match.group(2)).strip(), text[match.end() :].strip() or None
+
+
+WHATSAPP = ChatFormat(
+    "WhatsApp", _find, lambda file, content, name, media: _Chat(file, name, media).read(content)
+)

@@ -14,12 +14,12 @@ from headgate.model.ids import ConnectionId, ConnectorKey, StreamName
 from headgate.model.instants import instant
 from headgate.model.rows import Batch
 from headgate.sources.calendar.source import EVENTS, TASKS
-from headgate.sources.chat.shape import CHANNELS, MEMBERS, MESSAGES
+from headgate.sources.chat.streams import CHANNELS, MEMBERS, MESSAGES
 from headgate.sources.declaring import declaration
 from headgate.sources.demo.episodes import YEAR, Happening, happenings, people
-from headgate.sources.mail.source import mail_declaration
-from headgate.sources.money.ledger import money_declaration
-from headgate.sources.notes.source import NOTE_STREAM
+from headgate.sources.mail.source import MAIL_STREAMS
+from headgate.sources.money.ledger import MONEY_STREAMS
+from headgate.sources.notes import NOTE_STREAM
 
 if TYPE_CHECKING:
     from headgate.store.engines.store import Store
@@ -297,10 +297,10 @@ async def fill(
 
 def _declarations() -> dict[str, dict[str, Any]]:
     return {
-        "mail": mail_declaration("mail", "Mail"),
+        "mail": declaration("mail", "Mail", MAIL_STREAMS),
         "calendar": declaration("calendar", "Calendar", [EVENTS, TASKS]),
         "chat": declaration("chat", "Chat", [CHANNELS, MESSAGES, MEMBERS]),
-        "money": money_declaration(),
+        "money": declaration("money", "Bank statements", MONEY_STREAMS),
         "notes": declaration("notes", "Notes", [NOTE_STREAM]),
     }
 

@@ -1,4 +1,4 @@
-"""The text of Word, PowerPoint and OpenDocument files: XML inside a zip file."""
+"""The text of Word, PowerPoint and OpenDocument files (XML inside a zip file), and the pages that every document becomes."""
 
 from __future__ import annotations
 
@@ -7,12 +7,69 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import IO
 
 from headgate.model.instants import instant, iso
-from headgate.sources.documents.pages import DocumentFacts, DocumentUnreadable, PageBuilder, PageText
-from headgate.sources.texts import one_line
-from headgate.sources.xml_events import XmlEnd, XmlEvent, XmlRefused, XmlStart, xml_events
+from headgate.sources.formats.texts import clean, one_line
+from headgate.sources.formats.xml_events import XmlEnd, XmlEvent, XmlRefused, XmlStart, xml_events
+
+MAX_PAGES = 5000
+#: A page of a file that has no pages; also the most that is read of one that has.
+PAGE_CHARS = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentFacts:
+    """What a document says of itself."""
+
+    title: str | None = None
+    author: str | None = None
+    subject: str | None = None
+    created_at: str | None = None
+    modified_at: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PageText:
+    """The text of one page; `problem` if it cannot be read."""
+
+    number: int
+    text: str | None
+    problem: str | None = None
+
+
+class DocumentUnreadable(ValueError):
+    """A document, or the rest of it, cannot be read."""
+
+
+class PageBuilder:
+    """Puts pieces of text together to pages."""
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self._chars = 0
+        self._number = 0
+
+    def add(self, text: str) -> Iterator[PageText]:
+        """Add text; gives the page before it if that is full."""
+        for at in range(0, len(text), PAGE_CHARS):
+            piece = text[at : at + PAGE_CHARS]
+            if self._chars + len(piece) > PAGE_CHARS:
+                yield from self.end()
+            self._pieces.append(piece)
+            self._chars += len(piece)
+
+    def end(self) -> Iterator[PageText]:
+        """End the page; one without text is left out."""
+        text = clean("".join(self._pieces))
+        self._pieces, self._chars = [], 0
+        if text is not None:
+            self._number += 1
+            if self._number > MAX_PAGES:
+                raise DocumentUnreadable(f"Only its first {MAX_PAGES} pages are read.")
+            yield PageText(self._number, text)
+
 
 #: What the parts of one file may unpack to.
 _MAX_UNPACKED = 64 * 1024 * 1024

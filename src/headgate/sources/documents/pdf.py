@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from headgate.sources.documents.pages import (
+from headgate.sources.documents.office import (
     MAX_PAGES,
     PAGE_CHARS,
     DocumentFacts,
     DocumentUnreadable,
     PageText,
 )
-from headgate.sources.texts import clean, one_line
+from headgate.sources.formats.texts import clean, one_line
 
 #: Drawing instructions of one page, and of all pages together: a page of text has some thousand.
 _MAX_CONTENT_BYTES = 2 * 1024 * 1024

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import IO, Any
 
 from headgate.model.instants import iso
-from headgate.sources.declaring import FILE, INTEGER, TEXT, TIME, StreamSpec, declaration
-from headgate.sources.documents.office import read_office
-from headgate.sources.documents.pages import DocumentFacts, DocumentUnreadable, PageText
+from headgate.sources.declaring import StreamSpec, fields
+from headgate.sources.documents.office import DocumentFacts, DocumentUnreadable, PageText, read_office
 from headgate.sources.documents.pdf import read_pdf
-from headgate.sources.inputs.tree import InputFile, InputTree
-from headgate.sources.per_file import read_each
-from headgate.sources.protocol import Attachment, Certainty, Item, Recognised, Reject, Row
-from headgate.sources.texts import clean, one_line
-from headgate.sources.values import id_of, without_empty
+from headgate.sources.file_source import FileSource
+from headgate.sources.formats.texts import clean, one_line
+from headgate.sources.formats.values import id_of, without_empty
+from headgate.sources.inputs.tree import InputFile
+from headgate.sources.protocol import Attachment, Reject, Row
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
 _BEGINNING_CHARS = 500
@@ -32,20 +31,10 @@ _DOCUMENTS = StreamSpec(
     name="documents",
     label="Documents",
     detail="A PDF, Word or OpenDocument file: its title, its author, its beginning and the file itself.",
-    fields={
-        "id": TEXT,
-        "title": TEXT,
-        "author": TEXT,
-        "subject": TEXT,
-        "beginning": TEXT,
-        "folder": TEXT,
-        "kind": TEXT,
-        "page_count": INTEGER,
-        "size_bytes": INTEGER,
-        "created_at": TIME,
-        "modified_at": TIME,
-        "file": FILE,
-    },
+    fields=fields(
+        "id title author subject beginning folder kind page_count:integer size_bytes:integer created_at:time "
+        "modified_at:time file:file"
+    ),
     time="modified_at",
     title="title",
     words=("title", "author", "subject", "beginning"),
@@ -63,14 +52,7 @@ _PAGES = StreamSpec(
     name="pages",
     label="Pages",
     detail="The text of one page of a document.",
-    fields={
-        "id": TEXT,
-        "document_id": TEXT,
-        "title": TEXT,
-        "number": INTEGER,
-        "text": TEXT,
-        "modified_at": TIME,
-    },
+    fields=fields("id document_id title number:integer text modified_at:time"),
     time="modified_at",
     title="title",
     words=("title", "text"),
@@ -78,33 +60,9 @@ _PAGES = StreamSpec(
 )
 
 
-class DocumentsSource:
-    """PDF, Word, PowerPoint and OpenDocument files."""
-
-    name = "documents"
-    title = "Documents"
-
-    def detect(self, tree: InputTree) -> Sequence[Recognised]:
-        """Take every document that begins as its kind does."""
-        files = [file for file in tree.files if file.suffix in _TYPES and _is_document(file)]
-        title = f"Documents {tree.label}"
-        return [Recognised(self.name, title, files, Certainty.FORMAT)] if files else []
-
-    def declare(self, found: Recognised) -> Mapping[str, Any]:
-        """Declare documents and their pages."""
-        del found
-        return declaration("documents", "Documents", (_DOCUMENTS, _PAGES))
-
-    def read(self, found: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
-        """Read one document after the other; its pages come before it, which counts them."""
-        return read_each(found, resume, _read)
-
-
-DOCUMENTS = DocumentsSource()
-
-
 def _is_document(file: InputFile) -> bool:
-    return b"%PDF-" in file.head[:1024] if file.suffix == ".pdf" else file.head.startswith(b"PK\x03\x04")
+    is_pdf = file.suffix == ".pdf" and b"%PDF-" in file.head[:1024]
+    return is_pdf or (file.suffix in _TYPES.keys() - {".pdf"} and file.head.startswith(b"PK\x03\x04"))
 
 
 def _read(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]:
@@ -166,3 +124,13 @@ def _page(document: Mapping[str, Any], page: PageText) -> dict[str, Any]:
             "modified_at": document["modified_at"],
         }
     )
+
+
+DOCUMENTS = FileSource(
+    "documents",
+    "Documents",
+    (_DOCUMENTS, _PAGES),
+    _is_document,
+    _read,
+    label=lambda title, label: f"{title} {label}",
+)

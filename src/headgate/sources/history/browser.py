@@ -8,28 +8,20 @@ from typing import IO, Any
 from urllib.parse import urlsplit
 
 from headgate.errors import InvalidRequest
-from headgate.sources.declaring import NUMBER, TEXT, TIME, StreamSpec
-from headgate.sources.history.kinds import HistoryKind, iso_us, json_rows
-from headgate.sources.identity import OrderedKeys
-from headgate.sources.inputs.databases import HEADER, DatabaseError, ForeignDatabase, opened
+from headgate.sources.declaring import StreamSpec, fields
+from headgate.sources.file_source import FileFormat
+from headgate.sources.formats.databases import HEADER, DatabaseError, ForeignDatabase, opened
+from headgate.sources.formats.json_values import json_rows
+from headgate.sources.formats.texts import one_line
+from headgate.sources.formats.values import OrderedKeys, decoded, iso_us, text_of, without_empty
 from headgate.sources.inputs.tree import InputFile
 from headgate.sources.protocol import Reject, Row
-from headgate.sources.texts import one_line
-from headgate.sources.values import decoded, text_of, without_empty
 
 _VISITS = StreamSpec(
     name="visits",
     label="Visited pages",
     detail="One visit to a web page: its address, title and time.",
-    fields={
-        "id": TEXT,
-        "title": TEXT,
-        "url": TEXT,
-        "site": TEXT,
-        "visited_at": TIME,
-        "seconds": NUMBER,
-        "browser": TEXT,
-    },
+    fields=fields("id title url site visited_at:time seconds:number browser"),
     time="visited_at",
     title="title",
     words=("title", "url", "site"),
@@ -177,4 +169,4 @@ def _site(url: str) -> str | None:
         return None
 
 
-BROWSER = HistoryKind("browser", "Browser history", (_VISITS,), _is_history, _read)
+BROWSER = FileFormat("Browser history", _is_history, _read, "browser", (_VISITS,))

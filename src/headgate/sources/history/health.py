@@ -6,14 +6,13 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
-from headgate.sources.declaring import NUMBER, TEXT, TIME, StreamSpec
-from headgate.sources.history.kinds import HistoryKind, iso_of, number_of
-from headgate.sources.identity import OrderedKeys
+from headgate.sources.declaring import StreamSpec, fields
+from headgate.sources.file_source import FileFormat
+from headgate.sources.formats.texts import one_line
+from headgate.sources.formats.values import OrderedKeys, iso_of, number_of, without_empty
+from headgate.sources.formats.xml_events import XmlEnd, XmlRefused, XmlStart, xml_events
 from headgate.sources.inputs.tree import InputFile
 from headgate.sources.protocol import Reject, Row
-from headgate.sources.texts import one_line
-from headgate.sources.values import without_empty
-from headgate.sources.xml_events import XmlEnd, XmlRefused, XmlStart, xml_events
 
 _PREFIX = re.compile(
     r"^HK(?:QuantityTypeIdentifier|CategoryTypeIdentifier|DataType|WorkoutActivityType|CategoryValue)"
@@ -24,16 +23,7 @@ _MEASUREMENTS = StreamSpec(
     name="measurements",
     label="Measurements",
     detail="One value that a watch, a phone or a person recorded: steps, heart rate, weight, sleep.",
-    fields={
-        "id": TEXT,
-        "kind": TEXT,
-        "value": NUMBER,
-        "state": TEXT,
-        "unit": TEXT,
-        "started_at": TIME,
-        "ended_at": TIME,
-        "origin": TEXT,
-    },
+    fields=fields("id kind value:number state unit started_at:time ended_at:time origin"),
     time="started_at",
     title="kind",
     words=("kind", "state"),
@@ -44,18 +34,10 @@ _WORKOUTS = StreamSpec(
     name="workouts",
     label="Workouts",
     detail="One workout: what, when, how long and how far.",
-    fields={
-        "id": TEXT,
-        "kind": TEXT,
-        "started_at": TIME,
-        "ended_at": TIME,
-        "minutes": NUMBER,
-        "distance": NUMBER,
-        "distance_unit": TEXT,
-        "energy": NUMBER,
-        "energy_unit": TEXT,
-        "origin": TEXT,
-    },
+    fields=fields(
+        "id kind started_at:time ended_at:time minutes:number distance:number distance_unit energy:number "
+        "energy_unit origin"
+    ),
     time="started_at",
     title="kind",
     words=("kind",),
@@ -170,4 +152,4 @@ def _kind(name: str | None) -> str | None:
     return one_line(plain)
 
 
-HEALTH = HistoryKind("health", "Apple Health", (_MEASUREMENTS, _WORKOUTS), _is_health, _read)
+HEALTH = FileFormat("Apple Health", _is_health, _read, "health", (_MEASUREMENTS, _WORKOUTS))

@@ -6,14 +6,13 @@ import re
 from collections.abc import Iterator
 from typing import IO, Any
 
-from headgate.sources.declaring import BOOLEAN, NUMBER, TEXT, TIME, StreamSpec
-from headgate.sources.history.kinds import HistoryKind, iso_of, json_rows, number_of
-from headgate.sources.identity import OrderedKeys
+from headgate.sources.declaring import StreamSpec, fields
+from headgate.sources.file_source import FileFormat
+from headgate.sources.formats.json_values import json_rows, object_of, objects_of
+from headgate.sources.formats.texts import one_line
+from headgate.sources.formats.values import OrderedKeys, iso_of, number_of, text_of, without_empty
 from headgate.sources.inputs.tree import InputFile
-from headgate.sources.json_values import object_of, objects_of
 from headgate.sources.protocol import Reject, Row
-from headgate.sources.texts import one_line
-from headgate.sources.values import text_of, without_empty
 
 _ITEMS = frozenset({"item"})
 _MAX_TEXT = 2000
@@ -21,19 +20,9 @@ _LISTENS = StreamSpec(
     name="listens",
     label="Music and podcasts",
     detail="One song or episode that was played: when, by whom and for how long.",
-    fields={
-        "id": TEXT,
-        "title": TEXT,
-        "artist": TEXT,
-        "album": TEXT,
-        "kind": TEXT,
-        "played_at": TIME,
-        "seconds": NUMBER,
-        "is_skipped": BOOLEAN,
-        "platform": TEXT,
-        "country": TEXT,
-        "uri": TEXT,
-    },
+    fields=fields(
+        "id title artist album kind played_at:time seconds:number is_skipped:boolean platform country uri"
+    ),
     time="played_at",
     title="title",
     words=("title", "artist", "album"),
@@ -47,7 +36,7 @@ _WATCHED = StreamSpec(
     name="watched_videos",
     label="Watched videos",
     detail="One video that was watched, and its channel.",
-    fields={"id": TEXT, "title": TEXT, "channel": TEXT, "url": TEXT, "watched_at": TIME, "product": TEXT},
+    fields=fields("id title channel url watched_at:time product"),
     time="watched_at",
     title="title",
     words=("title", "channel"),
@@ -58,7 +47,7 @@ _SEARCHES = StreamSpec(
     name="searches",
     label="Searches",
     detail="One search for videos.",
-    fields={"id": TEXT, "query": TEXT, "url": TEXT, "searched_at": TIME},
+    fields=fields("id query url searched_at:time"),
     time="searched_at",
     title="query",
     words=("query",),
@@ -146,5 +135,5 @@ def _first(entry: dict[str, Any], *names: str) -> str | None:
     return next((text for name in names if (text := one_line(text_of(entry.get(name)), _MAX_TEXT))), None)
 
 
-SPOTIFY = HistoryKind("spotify", "Spotify history", (_LISTENS,), _is_spotify, _read_spotify)
-YOUTUBE = HistoryKind("youtube", "YouTube history", (_WATCHED, _SEARCHES), _is_youtube, _read_youtube)
+SPOTIFY = FileFormat("Spotify history", _is_spotify, _read_spotify, "spotify", (_LISTENS,))
+YOUTUBE = FileFormat("YouTube history", _is_youtube, _read_youtube, "youtube", (_WATCHED, _SEARCHES))

@@ -11,25 +11,31 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from headgate.model.instants import instant
-from headgate.sources.declaring import NUMBER, TEXT, TIME, StreamSpec
-from headgate.sources.history.kinds import HistoryKind, iso_of, iso_us, json_rows, number_of
-from headgate.sources.identity import OrderedKeys
+from headgate.sources.declaring import StreamSpec, fields
+from headgate.sources.file_source import FileFormat
+from headgate.sources.formats.json_values import json_rows, object_of, objects_of
+from headgate.sources.formats.texts import one_line
+from headgate.sources.formats.values import (
+    OrderedKeys,
+    integer_of,
+    iso_of,
+    iso_us,
+    number_of,
+    text_of,
+    without_empty,
+)
 from headgate.sources.inputs.tree import InputFile
-from headgate.sources.json_values import object_of, objects_of
 from headgate.sources.protocol import Reject, Row
-from headgate.sources.texts import one_line
-from headgate.sources.values import integer_of, text_of, without_empty
 
 _PATHS = frozenset({"locations.item", "timelineObjects.item", "semanticSegments.item", "item"})
 _POINT = re.compile(r"(-?[0-9]{1,3}(?:\.[0-9]{1,20})?)°?\s*,\s*(-?[0-9]{1,3}(?:\.[0-9]{1,20})?)")
 _MAX_POINTS = 10_000
 _MINUTE_US = 60_000_000
-_PLACE = {"latitude": NUMBER, "longitude": NUMBER}
 _POSITIONS = StreamSpec(
     name="positions",
     label="Positions",
     detail="Where the phone was at one moment.",
-    fields={"id": TEXT, "at": TIME, **_PLACE, "accuracy_metres": NUMBER, "origin": TEXT},
+    fields=fields("id at:time latitude:number longitude:number accuracy_metres:number origin"),
     time="at",
     groups=("origin",),
     views=(("times", "When there was a position, without where", ("id", "at")),),
@@ -39,16 +45,9 @@ _PLACES = StreamSpec(
     name="places",
     label="Places",
     detail="A stay at one place, from when to when.",
-    fields={
-        "id": TEXT,
-        "name": TEXT,
-        "address": TEXT,
-        "kind": TEXT,
-        "started_at": TIME,
-        "ended_at": TIME,
-        **_PLACE,
-        "place_id": TEXT,
-    },
+    fields=fields(
+        "id name address kind started_at:time ended_at:time latitude:number longitude:number place_id"
+    ),
     time="started_at",
     title="name",
     words=("name", "address"),
@@ -61,17 +60,10 @@ _TRIPS = StreamSpec(
     name="trips",
     label="Trips",
     detail="A way from one place to another, and how it was travelled.",
-    fields={
-        "id": TEXT,
-        "kind": TEXT,
-        "started_at": TIME,
-        "ended_at": TIME,
-        "metres": NUMBER,
-        "start_latitude": NUMBER,
-        "start_longitude": NUMBER,
-        "end_latitude": NUMBER,
-        "end_longitude": NUMBER,
-    },
+    fields=fields(
+        "id kind started_at:time ended_at:time metres:number start_latitude:number start_longitude:number "
+        "end_latitude:number end_longitude:number"
+    ),
     time="started_at",
     title="kind",
     groups=("kind",),
@@ -240,4 +232,4 @@ def _text(entry: dict[str, Any], *names: str) -> str | None:
     return next((text for name in names if (text := one_line(text_of(entry.get(name)), 2000))), None)
 
 
-LOCATION = HistoryKind("location", "Location history", (_POSITIONS, _PLACES, _TRIPS), _is_location, _read)
+LOCATION = FileFormat("Location history", _is_location, _read, "location", (_POSITIONS, _PLACES, _TRIPS))

@@ -9,13 +9,12 @@ import io
 import zipfile
 from collections.abc import Callable, Iterator
 
-from headgate.sources.documents.office import read_office
-from headgate.sources.documents.pages import DocumentFacts, DocumentUnreadable, PageText
+from headgate.sources.documents.office import DocumentFacts, DocumentUnreadable, PageText, read_office
 from headgate.sources.documents.pdf import read_pdf
+from headgate.sources.formats.values import clean
+from headgate.sources.formats.xml_events import XmlEnd, xml_events
 from headgate.sources.mail.html import text_of_html
 from headgate.sources.mail.parsing import decoded
-from headgate.sources.values import clean
-from headgate.sources.xml_events import XmlEnd, xml_events
 
 MAX_TEXT_CHARS = 200_000
 _MAX_PAGES = 50

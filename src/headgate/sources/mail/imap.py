@@ -31,11 +31,11 @@ from headgate.sources.mail.imap_clients import (
     quoted,
 )
 from headgate.sources.mail.mbox import MAX_MESSAGE_BYTES
-from headgate.sources.mail.source import mail_declaration
-from headgate.sources.parser_requests import ReadMessage
+from headgate.sources.mail.source import MAIL_STREAMS
+from headgate.sources.parser_requests import ReadFetched
 from headgate.sources.parsers import AccountParser
 from headgate.sources.parts import ImportPart
-from headgate.sources.protocol import Item, Mark, Reject
+from headgate.sources.protocol import Item, LiveSource, Mark, Reject
 from headgate.sources.secrets import FORMS, Secrets
 
 _SECONDS = 60.0
@@ -55,11 +55,12 @@ _GMAIL = "X-GM-EXT-1"
 _UNREADABLE = (ValueError, IndexError, KeyError, TypeError, AttributeError)
 
 
-class ImapSource:
+class ImapSource(LiveSource):
     """Mail of an IMAP account."""
 
     name = "imap"
     title = "Mail account"
+    streams = MAIL_STREAMS
     settings: Mapping[str, str] = {
         "host": "The name of the IMAP server.",
         "user": "The name to sign in with, often the mail address.",
@@ -77,11 +78,6 @@ class ImapSource:
     def label(self, settings: Mapping[str, str]) -> str:
         """Name the connection after the account."""
         return f"Mail of {settings['user']}"
-
-    def declare(self, settings: Mapping[str, str]) -> Mapping[str, Any]:
-        """Make the declaration, which is the same for all mail."""
-        del settings
-        return mail_declaration(self.name, self.title)
 
     def sync(self, settings: Mapping[str, str], state: Mapping[str, Any]) -> Iterator[Item | ImportPart]:
         """Fetch new messages, folder by folder; they are read in another process."""
@@ -260,7 +256,9 @@ class _Folder:
                 "is_flagged": "\\flagged" in message.flags,
                 "thread": message.thread,
             }
-            yield from self._parser.parts(ReadMessage(place=place, content=message.content, state=state))
+            yield from self._parser.parts(
+                ReadFetched(kind="message", place=place, content=message.content, facts=state)
+            )
 
 
 def _set(uids: Sequence[int]) -> str:

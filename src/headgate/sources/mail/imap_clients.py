@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from headgate.sources.deadlines import Connections
+from headgate.sources.formats.values import clean
 from headgate.sources.mail.mbox import MAX_MESSAGE_BYTES
-from headgate.sources.values import clean
 
 #: One message of the largest size, and what else stands in an answer.
 MAX_ANSWER_BYTES = MAX_MESSAGE_BYTES + 16 * 1024 * 1024

@@ -14,8 +14,8 @@ from enum import Enum, auto
 from pathlib import PurePosixPath
 from typing import IO
 
+from headgate.sources.formats.values import clean
 from headgate.sources.inputs.tree import InputFile
-from headgate.sources.values import clean
 
 #: A larger message is left out: no provider passes it on, so it is a damaged file.
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024

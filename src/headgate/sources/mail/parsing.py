@@ -19,7 +19,7 @@ from email.utils import collapse_rfc2231_value, parsedate_to_datetime
 from fast_mail_parser import ParseError, PyAddress, PyMail, parse_email
 
 from headgate.model.instants import instant, iso
-from headgate.sources.values import clean
+from headgate.sources.formats.values import clean
 
 #: Decoding takes time with the square of the encoded words.
 _HEADER_CHARS = 16 * 1024

@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import plistlib
 import re
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import IO, Any
 
-from headgate.sources.identity import digest_of
+from headgate.sources.formats.values import clean, digest_of
+from headgate.sources.inputs.tree import InputFile
 from headgate.sources.mail.attached import text_of
 from headgate.sources.mail.html import fold, text_of_html
+from headgate.sources.mail.mbox import MAX_MESSAGE_BYTES, MailFile, folder_of, kind_of, maildir_flags, split
 from headgate.sources.mail.parsing import AttachedPart, Correspondent, ParsedMessage, parse, sent_at, unfolded
-from headgate.sources.protocol import Attachment, Reject, Row
+from headgate.sources.protocol import Attachment, Item, Mark, Reject, Row
 from headgate.sources.reading_note import NOTE
-from headgate.sources.values import clean
 
 MAX_BODY_CHARS = 1_000_000
 _MAX_HEADER_CHARS = 2_000
@@ -234,3 +236,102 @@ def _attachment(found: tuple[AttachedPart, str | None], keys: dict[str, Any], pl
 
 def _limited(text: str) -> str:
     return text[:_MAX_HEADER_CHARS]
+
+
+MESSAGES_PER_MARK = 1000
+#: A mark comes at least this often, however large the messages are.
+_BYTES_PER_MARK = 64 * 1024 * 1024
+_TOO_LARGE = f"The message is larger than {MAX_MESSAGE_BYTES // 1024 // 1024} MB."
+_SKIPPED_BYTES = 1024 * 1024
+
+
+def read_files(files: Iterator[InputFile], resume: Mapping[str, Any]) -> Iterator[Item]:
+    """Read files in their order."""
+    rows = MailRows()
+    for file in files:
+        kind = kind_of(file)
+        try:
+            if kind is MailFile.MBOX:
+                yield from _mbox(file, rows, _offset(resume.get(file.name)))
+            elif kind is not None:
+                yield from _single(file, kind, rows)
+        except OSError as error:
+            yield Reject(file.name, f"The file cannot be read: {error.strerror or error}.")
+        else:
+            yield Mark(file.name, file.size_bytes)
+
+
+def _mbox(file: InputFile, rows: MailRows, offset: int) -> Iterator[Item]:
+    folder, marked = folder_of(file.name, MailFile.MBOX), offset
+    with file.open() as content:
+        _skip(content, offset)
+        for number, message in enumerate(split(content, offset), 1):
+            place = f"{file.name}, byte {message.begin}"
+            if message.content is None:
+                yield Reject(place, _TOO_LARGE)
+            else:
+                yield from rows.of(message.content, MailState(place, folder, envelope=message.envelope))
+            if number % MESSAGES_PER_MARK == 0 or message.end - marked > _BYTES_PER_MARK:
+                marked = message.end
+                yield Mark(file.name, message.end, {"offset": message.end})
+
+
+def _offset(mark: Any) -> int:
+    return 0 if mark is None else int(mark["offset"])
+
+
+def _skip(content: IO[bytes], offset: int) -> None:
+    if content.seekable():
+        content.seek(offset)
+        return
+    while offset > 0 and (piece := content.read(min(offset, _SKIPPED_BYTES))):
+        offset -= len(piece)
+
+
+def _single(file: InputFile, kind: MailFile, rows: MailRows) -> Iterator[Item]:
+    if file.size_bytes > MAX_MESSAGE_BYTES:
+        yield Reject(file.name, _TOO_LARGE)
+        return
+    with file.open() as content:
+        raw = content.read(MAX_MESSAGE_BYTES)
+    if raw.strip():
+        raw, state = _UNPACK[kind](file, raw)
+        yield from rows.of(raw, state)
+
+
+def _eml(file: InputFile, raw: bytes) -> tuple[bytes, MailState]:
+    return raw, MailState(file.name, folder_of(file.name, MailFile.EML))
+
+
+def _maildir(file: InputFile, raw: bytes) -> tuple[bytes, MailState]:
+    flags = maildir_flags(file.name)
+    folder = folder_of(file.name, MailFile.MAILDIR)
+    return raw, MailState(file.name, folder, is_read="S" in flags, is_flagged="F" in flags)
+
+
+def _emlx(file: InputFile, raw: bytes) -> tuple[bytes, MailState]:
+    folder = folder_of(file.name, MailFile.EMLX)
+    count, _, rest = raw.partition(b"\n")
+    if not count.strip().isdigit():
+        return raw, MailState(file.name, folder)
+    length = int(count[:12])
+    flags = _apple_flags(rest[length:])
+    if flags is None:
+        return rest[:length], MailState(file.name, folder)
+    return rest[:length], MailState(file.name, folder, is_read=bool(flags & 1), is_flagged=bool(flags & 16))
+
+
+def _apple_flags(properties: bytes) -> int | None:
+    try:
+        found: Any = plistlib.loads(properties.strip(), fmt=plistlib.FMT_XML)
+        flags = found["flags"]
+    except Exception:  # noqa: BLE001 - a damaged list costs the flags only
+        return None
+    return flags if isinstance(flags, int) else None
+
+
+_UNPACK: dict[MailFile, Callable[[InputFile, bytes], tuple[bytes, MailState]]] = {
+    MailFile.EML: _eml,
+    MailFile.EMLX: _emlx,
+    MailFile.MAILDIR: _maildir,
+}

@@ -7,43 +7,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from headgate.sources.declaring import BOOLEAN, FILE, INTEGER, LIST, TEXT, TIME, StreamSpec, declaration
-from headgate.sources.inputs.tree import InputFile, InputTree
+from headgate.sources.declaring import StreamSpec, all_but, fields
+from headgate.sources.inputs.tree import InputTree
 from headgate.sources.mail.mbox import kind_of
-from headgate.sources.protocol import Certainty, Item, Recognised
+from headgate.sources.protocol import Certainty, Item, Recognised, Source
 
 _HEADERS = ("id", "thread_id", "subject", "from", "from_address", "to", "cc", "bcc", "sent_at")
-_MESSAGE: dict[str, Mapping[str, Any]] = {
-    "id": TEXT,
-    "thread_id": TEXT,
-    "subject": TEXT,
-    "from": TEXT,
-    "from_address": TEXT,
-    "to": LIST,
-    "cc": LIST,
-    "bcc": LIST,
-    "sent_at": TIME,
-    "body": TEXT,
-    "quoted": TEXT,
-    "folder": TEXT,
-    "labels": LIST,
-    "is_read": BOOLEAN,
-    "is_flagged": BOOLEAN,
-    "has_attachments": BOOLEAN,
-    "size": INTEGER,
-    "internet_message_id": TEXT,
-    "in_reply_to": TEXT,
-}
-_ATTACHMENT: dict[str, Mapping[str, Any]] = {
-    "id": TEXT,
-    "message_id": TEXT,
-    "name": TEXT,
-    "mime_type": TEXT,
-    "size": INTEGER,
-    "sent_at": TIME,
-    "text": TEXT,
-    "file": FILE,
-}
+_MESSAGE = fields(
+    "id thread_id subject from from_address to:list cc:list bcc:list sent_at:time body quoted folder labels:list "
+    "is_read:boolean is_flagged:boolean has_attachments:boolean size:integer internet_message_id in_reply_to"
+)
 _MESSAGES = StreamSpec(
     name="messages",
     label="Messages",
@@ -55,7 +28,7 @@ _MESSAGES = StreamSpec(
     groups=("from_address", "folder", "thread_id", "is_read", "is_flagged", "has_attachments"),
     views=(
         ("headers", "Headers only", _HEADERS),
-        ("no_bodies", "No bodies", tuple(name for name in _MESSAGE if name not in {"body", "quoted"})),
+        ("no_bodies", "No bodies", all_but(_MESSAGE, "body", "quoted")),
     ),
     children=(("attachments", "message_id"),),
 )
@@ -63,7 +36,7 @@ _ATTACHMENTS = StreamSpec(
     name="attachments",
     label="Attachments",
     detail="A file that was sent with a mail, and the words in it.",
-    fields=_ATTACHMENT,
+    fields=fields("id message_id name mime_type size:integer sent_at:time text file:file"),
     time="sent_at",
     title="name",
     words=("name", "text"),
@@ -74,7 +47,7 @@ _THREADS = StreamSpec(
     name="threads",
     label="Threads",
     detail="Messages that answer each other.",
-    fields={"id": TEXT, "subject": TEXT},
+    fields=fields("id subject"),
     title="subject",
     words=("subject",),
     children=(("messages", "thread_id"),),
@@ -83,10 +56,7 @@ _THREADS = StreamSpec(
 )
 
 
-def mail_declaration(source: str, title: str) -> dict[str, Any]:
-    """Make the document of a source of mail."""
-    return declaration(source, title, (_MESSAGES, _ATTACHMENTS, _THREADS))
-
+MAIL_STREAMS = (_MESSAGES, _ATTACHMENTS, _THREADS)
 
 _GMAIL = b"X-Gmail-Labels:"
 _RECEIVER = re.compile(
@@ -98,11 +68,12 @@ _ASKED_FILES = 20
 _BARE_LABELS = frozenset({"", "mail", "mails", "mbox", "messages"})
 
 
-class MailSource:
+class MailSource(Source):
     """Mail in files."""
 
     name = "mail"
     title = "Mail"
+    streams = MAIL_STREAMS
 
     def detect(self, tree: InputTree) -> Sequence[Recognised]:
         """Recognise every file of mail; together they are one account."""
@@ -113,20 +84,12 @@ class MailSource:
         certainty = Certainty.EXPORT if any(_GMAIL in head for head in heads) else Certainty.FORMAT
         return (Recognised(self.name, _title(heads, tree.label), files, certainty),)
 
-    def declare(self, found: Recognised) -> Mapping[str, Any]:
-        """Make the declaration, which is the same for all mail."""
-        del found
-        return mail_declaration(self.name, self.title)
-
     def read(self, found: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
         """Read the messages of one file after the other."""
-        from headgate.sources.mail.reading import read_files  # noqa: PLC0415 - parsers of an extra
+        from headgate.sources.mail.rows import read_files  # noqa: PLC0415 - parsers of an extra
 
-        return read_files(_unfinished(found.files, resume), resume)
-
-
-def _unfinished(files: Sequence[InputFile], resume: Mapping[str, Any]) -> Iterator[InputFile]:
-    return (file for file in files if not (file.name in resume and resume[file.name] is None))
+        unfinished = (file for file in found.files if resume.get(file.name, ()) is not None)
+        return read_files(unfinished, resume)
 
 
 def _title(heads: Sequence[bytes], label: str) -> str:

@@ -10,12 +10,20 @@ from decimal import Decimal
 from itertools import islice
 from typing import IO
 
+from headgate.sources.formats.texts import clean, decode, lines
 from headgate.sources.inputs.tree import InputFile, file_label
 from headgate.sources.money.columns import Columns, Role, columns_of, with_other_accounts
-from headgate.sources.money.ledger import AccountFacts, Booking, LedgerKeys
-from headgate.sources.money.values import DayOrder, amount_of, day_of, day_order, decimal_mark
+from headgate.sources.money.ledger import (
+    AccountFacts,
+    Booking,
+    DayOrder,
+    LedgerKeys,
+    amount_of,
+    day_of,
+    day_order,
+    decimal_mark,
+)
 from headgate.sources.protocol import Reject, Row
-from headgate.sources.texts import clean, decode, lines
 
 _DELIMITERS = ";,\t|"
 #: Lines before the head of the table: the bank, the account, the period.

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import IO
 
+from headgate.sources.formats.texts import clean
+from headgate.sources.formats.xml_events import XmlRefused, XmlStart, XmlText, xml_events
 from headgate.sources.inputs.tree import InputFile
-from headgate.sources.money.ledger import AccountFacts, Booking, LedgerKeys
-from headgate.sources.money.values import amount_of, day_of
+from headgate.sources.money.ledger import AccountFacts, Booking, LedgerKeys, amount_of, day_of
 from headgate.sources.protocol import Reject, Row
-from headgate.sources.texts import clean
-from headgate.sources.xml_events import XmlRefused, XmlStart, XmlText, xml_events
 
 _MAX_VALUE = 10_000
 #: Values of one entry that are looked at; a batch may have thousands.

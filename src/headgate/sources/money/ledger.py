@@ -1,18 +1,165 @@
-"""The rows that every statement format becomes, their keys, and their declaration."""
+"""The rows that every statement format becomes: their amounts and days, their keys, and their declaration."""
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
+from datetime import date
+from decimal import Decimal, InvalidOperation
+from enum import Enum
 from typing import Any
 
-from headgate.sources.declaring import DATE, NUMBER, OBJECT, TEXT, StreamSpec, declaration
-from headgate.sources.identity import OrderedKeys, digest_of
-from headgate.sources.money.values import amount_text
+from headgate.sources.declaring import StreamSpec, fields
+from headgate.sources.formats.texts import one_line
+from headgate.sources.formats.values import OrderedKeys, digest_of
 from headgate.sources.protocol import Row
-from headgate.sources.texts import one_line
+
+_SIGNS = "+\\-\u2212\u2013"
+_SPACES = " '\u2019\u00a0\u202f\u2009"
+_AMOUNT = re.compile(
+    rf"""^(?P<open>\()?\s*(?P<before>[{_SIGNS}])?\s*(?:[A-Za-z]{{3}}|[€$£¥])?\s*(?P<inner>[{_SIGNS}])?\s*
+    (?P<number>[0-9][0-9.,{_SPACES}]*|[.,][0-9]+)
+    \s*(?P<tail>[A-Za-z]{{1,3}}|[€$£¥])?\s*(?P<after>[{_SIGNS}])?\s*(?:\))?$""",
+    re.VERBOSE,
+)
+_DEBIT_TAILS = frozenset({"s", "d", "dr", "db"})
+_MAX_AMOUNT_CHARS = 40
+_THOUSAND_DIGITS = 3
+#: An amount beyond this is not money, and would lose its small digits as a number.
+_MOST = Decimal(10) ** 15
+
+
+class DayOrder(Enum):
+    """Which of the first two numbers of a day is the day."""
+
+    DAY_FIRST = "dmy"
+    MONTH_FIRST = "mdy"
+
+
+def amount_of(text: str, mark: str) -> Decimal | None:
+    """Read an amount; `mark` is the decimal mark of the file, for what could be read both ways."""
+    found = _AMOUNT.match(text.strip()) if len(text) <= _MAX_AMOUNT_CHARS else None
+    if found is None:
+        return None
+    try:
+        value = Decimal(_plain(found["number"], mark))
+    except InvalidOperation:
+        return None
+    signs = {found["before"], found["inner"], found["after"]} - {None, "+"}
+    is_negative = bool(signs or found["open"] or (found["tail"] or "").lower() in _DEBIT_TAILS)
+    return (-value if is_negative else value) if value < _MOST else None
+
+
+def amount_text(value: Decimal) -> str:
+    """Write an amount the same way whatever digits the bank wrote: at least two after the point."""
+    exact = value.normalize()
+    if exact == 0:
+        return "0.00"
+    exponent = exact.as_tuple().exponent
+    assert isinstance(exponent, int)
+    return format(exact if exponent <= -2 else exact.quantize(Decimal("0.01")), "f")  # noqa: PLR2004 - cents
+
+
+def decimal_mark(samples: Iterable[str], default: str) -> str:
+    """Find the decimal mark by amounts that can only be read one way."""
+    votes = {",": 0, ".": 0}
+    for sample in samples:
+        found = _AMOUNT.match(sample.strip()) if len(sample) <= _MAX_AMOUNT_CHARS else None
+        marks = re.findall(r"[.,]", found["number"]) if found else []
+        if not marks:
+            continue
+        digits = len(re.split(r"[.,]", found["number"].strip(_SPACES))[-1]) if found else 0
+        if len(set(marks)) > 1 or (len(marks) == 1 and digits != _THOUSAND_DIGITS):
+            votes[marks[-1]] += 1
+    return default if votes[","] == votes["."] else max(votes, key=lambda mark: votes[mark])
+
+
+def _plain(number: str, mark: str) -> str:
+    digits = re.sub(f"[{_SPACES}]", "", number).rstrip(".,")
+    marks = re.findall(r"[.,]", digits)
+    if not marks:
+        return digits
+    last = marks[-1]
+    tail = len(digits) - digits.rindex(last) - 1
+    is_decimal = len(set(marks)) > 1 or (len(marks) == 1 and (last == mark or tail != _THOUSAND_DIGITS))
+    if not is_decimal:
+        return re.sub(r"[.,]", "", digits)
+    whole, _, fraction = digits.rpartition(last)
+    return f"{re.sub(r'[.,]', '', whole) or '0'}.{fraction}"
+
+
+_YEAR_FIRST = re.compile(r"^([0-9]{4})([-/.])([0-9]{1,2})\2([0-9]{1,2})(?:[ T,].*)?$")
+_COMPACT = re.compile(r"^([0-9]{4})([0-9]{2})([0-9]{2})(?:[0-9]{4,6})?(?:[.\[].*)?$")
+_YEAR_LAST = re.compile(r"^([0-9]{1,2})([-/.])([0-9]{1,2})\2([0-9]{4}|[0-9]{2})(?:[ T,].*)?$")
+_NAMED = re.compile(r"^([0-9]{1,2})[ .\-/]+([^\W\d_]{3,})[ .\-/]+([0-9]{4}|[0-9]{2})$")
+_NAMED_FIRST = re.compile(r"^([^\W\d_]{3,})[ .]+([0-9]{1,2}),? +([0-9]{4})$")
+_MONTHS = (
+    ("jan", "ene", "gen"),
+    ("feb", "fev", "fév"),
+    ("mar", "mär", "mrz", "mae"),
+    ("apr", "avr", "abr"),
+    ("may", "mai", "mei", "mag"),
+    ("jun", "juin", "giu"),
+    ("jul", "juil", "lug"),
+    ("aug", "aou", "aoû", "ago"),
+    ("sep", "set"),
+    ("oct", "okt", "ott", "out"),
+    ("nov",),
+    ("dec", "dez", "déc", "dic"),
+)
+_CENTURY_PIVOT = 70
+_MAX_DAY_CHARS = 40
+_MONTHS_OF_YEAR = 12
+
+
+def day_of(text: str, order: DayOrder = DayOrder.DAY_FIRST) -> str | None:
+    """Read a day, with or without a time after it, as an ISO date."""
+    text = text.strip()
+    if not text or len(text) > _MAX_DAY_CHARS:
+        return None
+    if found := _YEAR_FIRST.match(text):
+        return _iso(found[1], found[3], found[4])
+    if found := _COMPACT.match(text):
+        return _iso(found[1], found[2], found[3])
+    if found := _YEAR_LAST.match(text):
+        day, month = (found[1], found[3]) if order is DayOrder.DAY_FIRST else (found[3], found[1])
+        return _iso(found[4], month, day)
+    if found := _NAMED.match(text):
+        return _iso(found[3], _month(found[2]), found[1])
+    found = _NAMED_FIRST.match(text)
+    return _iso(found[3], _month(found[1]), found[2]) if found else None
+
+
+def day_order(samples: Iterable[str], default: DayOrder) -> DayOrder:
+    """Find which number is the day by one that no month has; a point between them always means the day first."""
+    for sample in samples:
+        found = _YEAR_LAST.match(sample.strip()[:_MAX_DAY_CHARS])
+        if found and (found[2] == "." or int(found[1]) > _MONTHS_OF_YEAR):
+            return DayOrder.DAY_FIRST
+        if found and int(found[3]) > _MONTHS_OF_YEAR:
+            return DayOrder.MONTH_FIRST
+    return default
+
+
+def _month(name: str) -> str:
+    lower = name.lower()
+    for number, names in enumerate(_MONTHS, 1):
+        if lower.startswith(names):
+            return str(number)
+    return "0"
+
+
+def _iso(year: str, month: str, day: str) -> str | None:
+    number = int(year)
+    if len(year) == 2:  # noqa: PLR2004 - 26 for 2026
+        number += 2000 if number < _CENTURY_PIVOT else 1900
+    try:
+        return date(number, int(month), int(day)).isoformat()
+    except ValueError:
+        return None
+
 
 #: The account of a file that names none.
 UNNAMED = "main"
@@ -24,18 +171,7 @@ _ACCOUNTS = StreamSpec(
     name="accounts",
     label="Accounts",
     detail="A bank account or card: its number, currency and last known balance.",
-    fields={
-        "id": TEXT,
-        "name": TEXT,
-        "number": TEXT,
-        "bank": TEXT,
-        "owner": TEXT,
-        "kind": TEXT,
-        "currency": TEXT,
-        "balance": NUMBER,
-        "balance_text": TEXT,
-        "balance_on": DATE,
-    },
+    fields=fields("id name number bank owner kind currency balance:number balance_text balance_on:date"),
     title="name",
     words=("name", "number", "bank", "owner"),
     groups=("bank", "kind", "currency"),
@@ -46,25 +182,10 @@ _TRANSACTIONS = StreamSpec(
     name="transactions",
     label="Transactions",
     detail="One line of a statement: money that came in (positive) or went out (negative).",
-    fields={
-        "id": TEXT,
-        "account_id": TEXT,
-        "booked_on": DATE,
-        "value_on": DATE,
-        "description": TEXT,
-        "counterparty": TEXT,
-        "counterparty_account": TEXT,
-        "amount": NUMBER,
-        "amount_text": TEXT,
-        "currency": TEXT,
-        "kind": TEXT,
-        "category": TEXT,
-        "status": TEXT,
-        "reference": TEXT,
-        "bank_id": TEXT,
-        "balance_after": NUMBER,
-        "more": OBJECT,
-    },
+    fields=fields(
+        "id account_id booked_on:date value_on:date description counterparty counterparty_account amount:number "
+        "amount_text currency kind category status reference bank_id balance_after:number more:object"
+    ),
     time="booked_on",
     title="description",
     words=("description", "counterparty", "reference", "category"),
@@ -93,9 +214,11 @@ _TRANSACTIONS = StreamSpec(
 )
 
 
-def money_declaration() -> dict[str, Any]:
-    """Make the declaration, the same for every bank."""
-    return declaration("money", "Bank statements", (_ACCOUNTS, _TRANSACTIONS))
+MONEY_STREAMS = (_ACCOUNTS, _TRANSACTIONS)
+
+
+def _known(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in data.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +256,7 @@ class AccountFacts:
             "balance_text": None if balance is None else amount_text(balance),
             "balance_on": self.balance_on,
         }
-        return Row("accounts", {name: value for name, value in data.items() if value is not None})
+        return Row("accounts", _known(data))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +295,7 @@ class Booking:
             "balance_after": None if self.balance_after is None else float(self.balance_after),
             "more": dict(self.more) or None,
         }
-        return Row("transactions", {name: value for name, value in data.items() if value is not None})
+        return Row("transactions", _known(data))
 
     def parts(self) -> tuple[str | None, ...]:
         """Return what distinguishes this line from the rest of its day."""

@@ -10,11 +10,10 @@ import re
 from collections.abc import Iterator
 from typing import IO
 
+from headgate.sources.formats.texts import clean, decoded
 from headgate.sources.inputs.tree import InputFile
-from headgate.sources.money.ledger import AccountFacts, Booking, LedgerKeys
-from headgate.sources.money.values import amount_of, day_of
+from headgate.sources.money.ledger import AccountFacts, Booking, LedgerKeys, amount_of, day_of
 from headgate.sources.protocol import Reject, Row
-from headgate.sources.texts import clean, decoded
 
 _TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9._]*)>([^<]*)")
 _MAX_BUFFER = 1024 * 1024

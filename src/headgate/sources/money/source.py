@@ -6,23 +6,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import IO, Any
 
+from headgate.sources.file_source import ReadFile, read_each
 from headgate.sources.inputs.tree import InputFile, InputTree
 from headgate.sources.money.bank_csv import FORM, bank_table, read_bank_csv
 from headgate.sources.money.camt import is_camt, read_camt
-from headgate.sources.money.ledger import money_declaration
+from headgate.sources.money.ledger import MONEY_STREAMS
 from headgate.sources.money.ofx import is_ofx, read_ofx
-from headgate.sources.per_file import ReadFile, read_each
-from headgate.sources.protocol import Certainty, Item, Recognised, Reject, Row
+from headgate.sources.protocol import Certainty, Item, Recognised, Reject, Row, Source
 
 _OFX = frozenset({".ofx", ".qfx", ".qbo"})
 _TABLES = frozenset({".csv", ".tsv", ".txt"})
 
 
-class MoneySource:
+class MoneySource(Source):
     """OFX, QFX, CAMT.053 and the CSV files of banks."""
 
     name = "money"
     title = "Bank statements"
+    streams = MONEY_STREAMS
 
     def detect(self, tree: InputTree) -> Sequence[Recognised]:
         """Take every file that is a statement."""
@@ -30,13 +31,7 @@ class MoneySource:
         # One title for all, so that a statement that overlaps an earlier one goes to the same connection.
         return [Recognised(self.name, self.title, files, Certainty.FORMAT, form=FORM)] if files else []
 
-    def declare(self, found: Recognised) -> Mapping[str, Any]:
-        """Declare accounts and their transactions."""
-        del found
-        return money_declaration()
-
     def read(self, found: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
-        """Read one statement after the other."""
         return read_each(found, resume, partial(_read, form=found.form))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from xml.etree.ElementTree import ParseError
 
 from headgate.errors import InvalidRequest
-from headgate.sources.inputs.databases import HEADER, DatabaseError, opened
+from headgate.sources.formats.databases import HEADER, DatabaseError, opened
 from headgate.sources.inputs.tree import InputFile
 from headgate.sources.parts import most_stored_bytes
 from headgate.sources.protocol import Reject

@@ -11,13 +11,20 @@ from typing import IO, Any, cast
 
 from headgate.errors import InvalidRequest
 from headgate.sources.declaring import TEXT, StreamSpec, declaration
-from headgate.sources.identity import MADE_KEY, RowKeys, digest_of
+from headgate.sources.file_source import CountedContent, read_each
+from headgate.sources.formats.values import MADE_KEY, RowKeys, digest_of
 from headgate.sources.inputs.tree import InputFile, InputTree
-from headgate.sources.per_file import CountedContent, read_each
-from headgate.sources.protocol import Certainty, Item, Recognised, Reject, Row
+from headgate.sources.protocol import Certainty, Item, Recognised, Reject, Row, Source
 from headgate.sources.tables.binary_tables import binary_tables
-from headgate.sources.tables.columns import ColumnFacts, RawTable, TableColumn, column_of, hash_of, repeated
-from headgate.sources.tables.kinds import SCHEMAS
+from headgate.sources.tables.columns import (
+    SCHEMAS,
+    ColumnFacts,
+    RawTable,
+    TableColumn,
+    column_of,
+    hash_of,
+    repeated,
+)
 from headgate.sources.tables.text_tables import json_form, json_table, text_table
 
 _TEXT_SUFFIXES = frozenset({".csv", ".tsv", ".tab"})
@@ -197,7 +204,7 @@ def _stream_name(name: str, taken: set[str]) -> str:
     return found
 
 
-class TablesSource:
+class TablesSource(Source):
     """CSV, TSV, JSON, JSON lines, Parquet, Excel, and SQLite files."""
 
     name = "tables"

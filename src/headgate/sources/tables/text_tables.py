@@ -9,12 +9,11 @@ from typing import IO, Any, cast
 
 import msgspec
 
+from headgate.sources.formats.json_values import json_values
+from headgate.sources.formats.texts import decode, lines
 from headgate.sources.inputs.tree import InputFile
-from headgate.sources.json_values import json_values
 from headgate.sources.protocol import Reject
-from headgate.sources.tables.columns import RawRow, RawTable, field_names, storable
-from headgate.sources.tables.kinds import TEXT_KINDS
-from headgate.sources.texts import decode, lines
+from headgate.sources.tables.columns import TEXT_KINDS, RawRow, RawTable, field_names, storable
 
 _DELIMITERS = ",;\t|"
 _MAX_CELL = 16 * 1024 * 1024

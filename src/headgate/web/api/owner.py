@@ -23,7 +23,7 @@ _ERRORS_SHOWN = 100
 async def declare(call: Call) -> HttpReply:
     """Register a declaration."""
     key = connector_key(call.path["connector_key"])
-    declared = await call.services.intake.declare(key, await call.document())
+    declared = await call.services.intake.store.declare(key, await call.document())
     return json_reply(
         {
             "object": "declaration",
@@ -40,7 +40,7 @@ async def connect(call: Call) -> HttpReply:
     document = await call.document()
     _only(document, {"connector_key", "display_name"})
     key = connector_key(_text(document, "connector_key"))
-    made = await call.services.intake.connect(key, _name(document.get("display_name", "")))
+    made = await call.services.intake.store.create_connection(key, _name(document.get("display_name", "")))
     return json_reply(_connection(made), 201)
 
 
@@ -53,12 +53,14 @@ async def rename(call: Call) -> HttpReply:
     document = await call.document()
     _only(document, {"display_name"})
     name = _name(_text(document, "display_name"))
-    return json_reply(_connection(await call.services.intake.rename(_path_connection(call), name)))
+    return json_reply(
+        _connection(await call.services.intake.store.rename_connection(_path_connection(call), name))
+    )
 
 
 async def disconnect(call: Call) -> HttpReply:
     """Remove a connection."""
-    await call.services.intake.disconnect(_path_connection(call))
+    await call.services.intake.store.delete_connection(_path_connection(call))
     return empty_reply()
 
 
@@ -98,7 +100,9 @@ async def invalid_records(call: Call) -> HttpReply:
     """List the records that were stored although they break their stream's schema."""
     stream = stream_name(call.path["stream"])
     after, limit = _number(call, "after"), _number(call, "limit")
-    found = await call.services.intake.marked(call.needed_connection(), stream, after=after, limit=limit)
+    found = await call.services.intake.store.marked(
+        call.needed_connection(), stream, after=after, limit=limit
+    )
     rows = [
         {
             "id": record.id,
@@ -121,7 +125,7 @@ async def keep_blob(call: Call) -> HttpReply:
     media = call.headers.get(b"content-type", b"application/octet-stream").decode("latin-1")
     if len(media) > _MAX_NAME or not is_plain(media):
         raise InvalidRequest("Content-Type cannot be read.")
-    blob_id, size = await call.services.intake.keep_blob(call.pieces(), media)
+    blob_id, size = await call.services.intake.store.put_blob(call.pieces(), media)
     body = {
         "object": "blob",
         "blob_id": blob_id,

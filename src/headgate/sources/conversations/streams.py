@@ -1,4 +1,4 @@
-"""What conversations with an assistant look like, whichever program they come from."""
+"""The streams of conversations with assistants, and what their formats share."""
 
 from __future__ import annotations
 
@@ -8,54 +8,39 @@ from typing import Any
 
 import msgspec
 
-from headgate.sources.declaring import BOOLEAN, INTEGER, LIST, TEXT, TIME, StreamSpec
-from headgate.sources.json_values import list_of, object_of
-from headgate.sources.values import clean, text_of, without_empty
+from headgate.sources.declaring import StreamSpec, all_but, fields
+from headgate.sources.formats.json_values import list_of, object_of
+from headgate.sources.formats.values import clean, text_of, without_empty
 
 _TITLE_CHARS = 100
 
-_CONVERSATION_FIELDS: dict[str, dict[str, Any]] = {
-    "id": TEXT,
-    "title": TEXT,
-    "service": {**TEXT, "description": "ChatGPT, Claude, Claude Code or Codex."},
-    "started_at": TIME,
-    "updated_at": TIME,
-    "model": TEXT,
-    "message_count": INTEGER,
-    "folder": {**TEXT, "description": "The directory that a coding session worked in."},
-    "branch": {**TEXT, "description": "The git branch of a coding session."},
-    "summary": TEXT,
-    "is_archived": BOOLEAN,
-}
-_MESSAGE_FIELDS: dict[str, dict[str, Any]] = {
-    "id": TEXT,
-    "conversation_id": TEXT,
-    "conversation": {**TEXT, "description": "The title of the conversation."},
-    "author": {**TEXT, "description": "user, assistant, tool or system."},
-    "sent_at": TIME,
-    "text": TEXT,
-    "reasoning": {**TEXT, "description": "What the assistant thought before it answered."},
-    "tools": {**LIST, "description": "The names of the tools that it called."},
-    "tool_input": TEXT,
-    "tool_output": {**TEXT, "description": "What a tool answered, whole."},
-    "model": TEXT,
-    "files": {**LIST, "description": "The names of the files that came with it."},
-    "attached_text": {**TEXT, "description": "The text of files that came with it."},
-    "parent_id": {**TEXT, "description": "The id of the message before it."},
-    "position": {**INTEGER, "description": "How many messages are before it in its branch, or in its file."},
-    "is_current": {
-        **BOOLEAN,
-        "description": "False in a branch that was left (an answer made again, a text edited) and in a side task.",
-    },
-}
-_TOOL_FIELDS = frozenset({"reasoning", "tools", "tool_input", "tool_output"})
-_CONTENT = _TOOL_FIELDS | {"text", "files", "attached_text"}
+_MESSAGE_FIELDS = fields(
+    "id conversation_id conversation author sent_at:time text reasoning tools:list tool_input tool_output model "
+    "files:list attached_text parent_id position:integer is_current:boolean",
+    conversation="The title of the conversation.",
+    author="user, assistant, tool or system.",
+    reasoning="What the assistant thought before it answered.",
+    tools="The names of the tools that it called.",
+    tool_output="What a tool answered, whole.",
+    files="The names of the files that came with it.",
+    attached_text="The text of files that came with it.",
+    parent_id="The id of the message before it.",
+    position="How many messages are before it in its branch, or in its file.",
+    is_current="False in a branch that was left (an answer made again, a text edited) and in a side task.",
+)
+_TOOL_FIELDS = ("reasoning", "tools", "tool_input", "tool_output")
 
-CONVERSATIONS = StreamSpec(
+_CONVERSATIONS = StreamSpec(
     name="conversations",
     label="Conversations",
     detail="One conversation with an assistant, with its messages.",
-    fields=_CONVERSATION_FIELDS,
+    fields=fields(
+        "id title service started_at:time updated_at:time model message_count:integer folder branch summary "
+        "is_archived:boolean",
+        service="ChatGPT, Claude, Claude Code or Codex.",
+        folder="The directory that a coding session worked in.",
+        branch="The git branch of a coding session.",
+    ),
     time="started_at",
     title="title",
     words=("title", "summary"),
@@ -63,7 +48,7 @@ CONVERSATIONS = StreamSpec(
     views=(("titles", "Titles and times only", ("id", "title", "service", "started_at", "updated_at")),),
     children=(("messages", "conversation_id"),),
 )
-MESSAGES = StreamSpec(
+_MESSAGES = StreamSpec(
     name="messages",
     label="Messages",
     detail="One message of a person, an assistant or a tool.",
@@ -76,15 +61,14 @@ MESSAGES = StreamSpec(
         (
             "without_texts",
             "Who wrote when, without any texts",
-            tuple(name for name in _MESSAGE_FIELDS if name not in _CONTENT),
+            all_but(_MESSAGE_FIELDS, *_TOOL_FIELDS, "text", "files", "attached_text"),
         ),
-        (
-            "without_tools",
-            "Texts, without tools and reasoning",
-            tuple(name for name in _MESSAGE_FIELDS if name not in _TOOL_FIELDS),
-        ),
+        ("without_tools", "Texts, without tools and reasoning", all_but(_MESSAGE_FIELDS, *_TOOL_FIELDS)),
     ),
 )
+
+
+CONVERSATION_STREAMS = (_CONVERSATIONS, _MESSAGES)
 
 
 @dataclass(slots=True)
@@ -194,6 +178,7 @@ class CodingSession:
     folder: str | None = None
     branch: str | None = None
     message_count: int = 0
+    is_side_task: bool = False
 
     @property
     def shown_title(self) -> str | None:

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO
 
-from headgate.sources.texts import byte_lines
-from headgate.sources.values import clean, decoded
+from headgate.sources.formats.texts import byte_lines
+from headgate.sources.formats.values import clean, decoded
 
 MAX_COMPONENT_BYTES = 16 * 1024 * 1024
 MAX_COMPONENT_LINES = 20_000

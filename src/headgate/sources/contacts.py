@@ -11,13 +11,12 @@ from datetime import date
 from typing import IO, Any
 
 from headgate.model.instants import instant
-from headgate.sources.content_lines import ContentLine, components, properties
-from headgate.sources.declaring import FILE, LIST, TEXT, TIME, StreamSpec, declaration
-from headgate.sources.identity import RowKeys
-from headgate.sources.inputs.tree import InputFile, InputTree, connection_title
-from headgate.sources.per_file import read_each
-from headgate.sources.protocol import Attachment, Certainty, Item, Recognised, Reject, Row
-from headgate.sources.values import id_of, without_empty
+from headgate.sources.declaring import StreamSpec, all_but, fields
+from headgate.sources.file_source import FileSource
+from headgate.sources.formats.content_lines import ContentLine, components, properties
+from headgate.sources.formats.values import RowKeys, id_of, without_empty
+from headgate.sources.inputs.tree import InputFile
+from headgate.sources.protocol import Attachment, Reject, Row
 
 #: A year that Apple writes for birthdays without one.
 _NO_YEAR = "1604"
@@ -160,28 +159,16 @@ def _image_type(words: Sequence[str]) -> str:
 
 _CARD = frozenset({"VCARD"})
 _SUFFIXES = frozenset({".vcf", ".vcard"})
-_FIELDS: dict[str, dict[str, Any]] = {
-    "id": TEXT,
-    "name": TEXT,
-    "given_name": TEXT,
-    "family_name": TEXT,
-    "nickname": TEXT,
-    "kind": {**TEXT, "description": "person, organisation or group."},
-    "emails": LIST,
-    "phones": LIST,
-    "accounts": {**LIST, "description": "Addresses for instant messages."},
-    "organisation": TEXT,
-    "job": {**TEXT, "description": "The title or role in the organisation."},
-    "birthday": {**TEXT, "description": "YYYY-MM-DD, or --MM-DD if the year is not known."},
-    "addresses": {**LIST, "description": "Postal addresses, each in one line."},
-    "websites": LIST,
-    "groups": LIST,
-    "notes": TEXT,
-    "updated_at": TIME,
-    "photo": FILE,
-    "photo_url": TEXT,
-    "people": {**LIST, "description": "The name and the email addresses, for the search for people."},
-}
+_FIELDS = fields(
+    "id name given_name family_name nickname kind emails:list phones:list accounts:list organisation job birthday "
+    "addresses:list websites:list groups:list notes updated_at:time photo:file photo_url people:list",
+    kind="person, organisation or group.",
+    accounts="Addresses for instant messages.",
+    job="The title or role in the organisation.",
+    birthday="YYYY-MM-DD, or --MM-DD if the year is not known.",
+    addresses="Postal addresses, each in one line.",
+    people="The name and the email addresses, for the search for people.",
+)
 _NAMES = ("id", "name", "given_name", "family_name", "nickname", "kind", "organisation", "job", "groups")
 _REACH = (*_NAMES, "emails", "phones", "accounts", "websites", "people")
 _CONTACTS = StreamSpec(
@@ -195,39 +182,13 @@ _CONTACTS = StreamSpec(
     views=(
         ("names", "Names and organisations only", _NAMES),
         ("reach", "Names, emails and phones, without addresses, birthdays and notes", _REACH),
-        ("without_notes", "Everything but notes", tuple(name for name in _FIELDS if name != "notes")),
+        ("without_notes", "Everything but notes", all_but(_FIELDS, "notes")),
     ),
 )
 
 
-class ContactsSource:
-    """Address books as vCard files."""
-
-    name = "contacts"
-    title = "Contacts"
-
-    def detect(self, tree: InputTree) -> Sequence[Recognised]:
-        """Recognise vCard files by their ending and by their first line."""
-        files = [file for file in tree.files if _is_vcard(file)]
-        return (
-            [Recognised(self.name, connection_title(self.title, tree.label), files, Certainty.FORMAT)]
-            if files
-            else []
-        )
-
-    def declare(self, found: Recognised) -> Mapping[str, Any]:  # noqa: ARG002 - every address book has this shape
-        """Declare the one stream of contacts."""
-        return declaration(self.name, self.title, [_CONTACTS])
-
-    def read(self, found: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
-        """Read card by card."""
-        return read_each(found, resume, _cards)
-
-
 def _is_vcard(file: InputFile) -> bool:
-    if file.suffix not in _SUFFIXES:
-        return False
-    return b"BEGIN:VCARD" in file.head.upper()
+    return file.suffix in _SUFFIXES and b"BEGIN:VCARD" in file.head.upper()
 
 
 def _cards(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]:
@@ -246,4 +207,4 @@ def _row(card: Card, keys: RowKeys, place: str) -> Row:
     return Row("contacts", {"id": key, **card.data}, attachments, place)
 
 
-CONTACTS = ContactsSource()
+CONTACTS = FileSource("contacts", "Contacts", (_CONTACTS,), _is_vcard, _cards)

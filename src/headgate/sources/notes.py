@@ -14,31 +14,21 @@ from typing import IO, Any, cast
 import yaml
 
 from headgate.model.instants import instant, iso
-from headgate.sources.declaring import LIST, OBJECT, TEXT, TIME, StreamSpec, declaration
+from headgate.sources.declaring import StreamSpec, fields
+from headgate.sources.file_source import read_each
+from headgate.sources.formats.texts import clean, decode, one_line
+from headgate.sources.formats.values import id_of
 from headgate.sources.inputs.tree import InputFile, InputTree
 from headgate.sources.mail.html import text_of_html
-from headgate.sources.per_file import read_each
-from headgate.sources.protocol import Certainty, Item, Recognised, Reject, Row
-from headgate.sources.texts import clean, decode, one_line
-from headgate.sources.values import id_of
+from headgate.sources.protocol import Certainty, Item, Recognised, Reject, Row, Source
 
 NOTE_STREAM = StreamSpec(
     name="notes",
     label="Notes",
     detail="One note: a Markdown, text or HTML file with its tags and the notes it links to.",
-    fields={
-        "id": TEXT,
-        "title": TEXT,
-        "text": TEXT,
-        "folder": TEXT,
-        "kind": TEXT,
-        "author": TEXT,
-        "tags": LIST,
-        "links": LIST,
-        "created_at": TIME,
-        "modified_at": TIME,
-        "properties": OBJECT,
-    },
+    fields=fields(
+        "id title text folder kind author tags:list links:list created_at:time modified_at:time properties:object"
+    ),
     time="modified_at",
     title="title",
     words=("title", "text", "author"),
@@ -149,25 +139,8 @@ _HTML = frozenset({".html", ".htm", ".xhtml"})
 _NOTES = _MARKDOWN | _HTML | {".txt", ".text"}
 #: What lies beside notes: pictures, recordings and documents, but no other program's data.
 _BESIDE = frozenset(
-    [
-        ".pdf",
-        ".docx",
-        ".odt",
-        ".png",
-        ".jpg",
-        ".jpeg",
-        ".gif",
-        ".svg",
-        ".webp",
-        ".heic",
-        ".mp3",
-        ".m4a",
-        ".mp4",
-        ".wav",
-        ".css",
-        ".js",
-        ".canvas",
-    ]
+    {".pdf", ".docx", ".odt", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".heic"}
+    | {".mp3", ".m4a", ".mp4", ".wav", ".css", ".js", ".canvas"}
 )
 _MAX_LISTED = 200
 _MAX_TITLE = 300
@@ -180,11 +153,12 @@ _CREATED = ("created", "created_at", "date", "date_created", "creation_date")
 _MODIFIED = ("modified", "modified_at", "updated", "updated_at", "lastmod", "last_modified", "date_modified")
 
 
-class NotesSource:
+class NotesSource(Source):
     """Markdown, text and HTML files."""
 
     name = "notes"
     title = "Notes"
+    streams = (NOTE_STREAM,)
 
     def detect(self, tree: InputTree) -> Sequence[Recognised]:
         """Take every note; text and HTML only where no other program's data lies beside them."""
@@ -197,13 +171,7 @@ class NotesSource:
         certainty = Certainty.FORMAT if has_markdown else Certainty.GENERIC
         return [Recognised(self.name, f"Notes {tree.label}", files, certainty)]
 
-    def declare(self, found: Recognised) -> Mapping[str, Any]:
-        """Declare one stream."""
-        del found
-        return declaration("notes", "Notes", [NOTE_STREAM])
-
     def read(self, found: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
-        """Read one note after the other."""
         return read_each(found, resume, _read)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import IO, NamedTuple
 from xml.parsers import expat
 
-from headgate.sources.texts import MAX_TEXT
+from headgate.sources.formats.texts import MAX_TEXT
 
 MAX_DEPTH = 128
 _CHUNK = 64 * 1024

@@ -6,7 +6,7 @@ with the square of the depth, and a document may be nothing but brackets.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import IO, Any, cast
@@ -14,6 +14,8 @@ from typing import IO, Any, cast
 import ijson  # pyright: ignore[reportMissingTypeStubs, reportMissingImports] - it has no types
 import msgspec
 
+from headgate.sources.inputs.tree import InputFile
+from headgate.sources.protocol import Reject, Row
 from headgate.store.format.lines import MAX_DEPTH
 
 _parser = cast("Any", ijson)
@@ -227,3 +229,19 @@ def objects_of(value: Any) -> list[dict[str, Any]]:
 def list_of(value: Any) -> list[Any]:
     """Return a value if it is a list, else an empty one."""
     return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def json_rows(
+    file: InputFile,
+    content: IO[bytes],
+    paths: frozenset[str],
+    row: Callable[[str, dict[str, Any]], list[Row]],
+) -> Iterator[Row | Reject]:
+    """Read the objects at some paths of a JSON file; one that becomes no row is rejected."""
+    for number, found in enumerate(json_values(content, paths), 1):
+        place = f"{file.name}, entry {number}"
+        if found.problem is not None:
+            yield Reject(place, found.problem)
+            continue
+        rows = row(found.path, object_of(found.value))
+        yield from rows or [Reject(place, "It has no time, or nothing else that can be read.")]

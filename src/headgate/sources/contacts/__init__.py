@@ -1,1 +1,0 @@
-"""Contacts of address books: vCard files."""

@@ -1,0 +1,148 @@
+"""Sources whose files are read one after the other, with marks from which an interrupted reading goes on.
+
+A file is parsed again from its beginning, which is much quicker than storing is, and what was given already is left
+out: a source needs no state that could be written down.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import IO, Any, Protocol, cast
+
+from headgate.sources.declaring import StreamSpec, declaration
+from headgate.sources.inputs.tree import InputFile, InputTree, connection_title
+from headgate.sources.protocol import Certainty, Item, Mark, Recognised, Reject, Row, Source
+from headgate.sources.reading_note import SetAside
+
+#: Rows and rejects between two marks.
+_STEP = 1000
+#: What reading damaged files and archives raises.
+BROKEN = (OSError, EOFError, ValueError, zlib.error)
+
+#: Reads one file: gives its rows, the same ones in the same order every time.
+ReadFile = Callable[[InputFile, IO[bytes]], Iterator[Row | Reject]]
+
+
+class CountedContent:
+    """The content of a file, and how much of it was read."""
+
+    def __init__(self, content: IO[bytes]) -> None:
+        self._content = content
+        self.done_bytes = 0
+
+    def read(self, size: int = -1) -> bytes:
+        chunk = self._content.read(size)
+        self.done_bytes += len(chunk)
+        return chunk
+
+
+def read_each(found: Recognised, resume: Mapping[str, Any], read_file: ReadFile) -> Iterator[Item]:
+    """Read every file that is not done yet."""
+    for file in found.files:
+        begun = resume.get(file.name, {})
+        if begun is not None:
+            yield from _read_one(file, int(begun.get("items", 0)), read_file)
+
+
+def _read_one(file: InputFile, given: int, read_file: ReadFile) -> Iterator[Item]:
+    try:
+        with file.open() as content:
+            counted = CountedContent(content)
+            items = read_file(file, cast("IO[bytes]", counted))
+            for number, item in enumerate(islice(items, given, None), given + 1):
+                yield item
+                if number % _STEP == 0:
+                    yield Mark(file.name, counted.done_bytes, {"items": number})
+    except SetAside as error:
+        yield Reject(file.name, str(error))
+    except BROKEN as error:
+        yield Reject(file.name, f"The file cannot be read further: {type(error).__name__}.")
+    yield Mark(file.name, file.size_bytes)
+
+
+@dataclass(frozen=True)
+class FileSource(Source):
+    """A source of one format: all its files of a tree are one connection."""
+
+    name: str
+    title: str
+    streams: Sequence[StreamSpec]
+    #: Looks at the name and the head of a file.
+    is_of: Callable[[InputFile], bool]
+    read_file: ReadFile
+    label: Callable[[str, str], str] = connection_title
+
+    def detect(self, tree: InputTree) -> Sequence[Recognised]:
+        files = [file for file in tree.files if self.is_of(file)]
+        return (
+            [Recognised(self.name, self.label(self.title, tree.label), files, Certainty.FORMAT)]
+            if files
+            else []
+        )
+
+    def read(self, found: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
+        return read_each(found, resume, self.read_file)
+
+
+class SourceFormat(Protocol):
+    """The exports of one program."""
+
+    @property
+    def title(self) -> str: ...
+
+    def detect(self, tree: InputTree) -> Sequence[Recognised]: ...
+
+    def read(self, found: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class FileFormat:
+    """A format whose files are recognised and read one by one."""
+
+    title: str
+    #: Looks at the name and the head of a file.
+    is_of: Callable[[InputFile], bool]
+    read_file: ReadFile
+    #: If its streams are not those of the source: what is added to the connector's key, and the streams.
+    variant: str = ""
+    streams: Sequence[StreamSpec] = ()
+
+    def detect(self, tree: InputTree) -> Sequence[Recognised]:
+        files = [file for file in tree.files if self.is_of(file)]
+        return [Recognised("", self.title, files, Certainty.EXPORT, variant=self.variant)] if files else []
+
+    def read(self, found: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
+        return read_each(found, resume, self.read_file)
+
+
+@dataclass(frozen=True)
+class FormatsSource(Source):
+    """A source of the exports of several programs, each with a format."""
+
+    name: str
+    title: str
+    formats: Sequence[SourceFormat]
+    streams: Sequence[StreamSpec] = ()
+
+    def detect(self, tree: InputTree) -> Sequence[Recognised]:
+        return [
+            replace(found, source=self.name, facts={**found.facts, "format": number})
+            for number, form in enumerate(self.formats)
+            for found in form.detect(tree)
+        ]
+
+    def declare(self, found: Recognised) -> Mapping[str, Any]:
+        form = self._format(found)
+        if found.variant and isinstance(form, FileFormat):
+            return declaration(f"{self.name}-{found.variant}", form.title, form.streams)
+        return super().declare(found)
+
+    def read(self, found: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
+        return self._format(found).read(found, resume)
+
+    def _format(self, found: Recognised) -> SourceFormat:
+        number: int = found.facts["format"]
+        return self.formats[number]

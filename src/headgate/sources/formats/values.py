@@ -1,0 +1,163 @@
+"""Values of records: text that can be stored, numbers, times, and keys for rows whose file gives them none."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import Counter, OrderedDict
+from typing import Any
+
+import msgspec
+
+from headgate.model.ids import is_unicode
+from headgate.model.instants import instant, iso
+
+#: Longer ids are replaced by their digest: a key has at most 1024 characters, and may have several parts.
+_MAX_ID_CHARS = 400
+_MAX_DIGITS = 18
+_INSTEAD = "\N{REPLACEMENT CHARACTER}"
+
+
+def clean(text: str) -> str:
+    """Replace what cannot be stored: NUL, and halves of surrogate pairs."""
+    if "\0" in text:
+        text = text.replace("\0", _INSTEAD)
+    if is_unicode(text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def decoded(content: bytes, charset: str = "utf-8") -> str:
+    """Read bytes as text; those that are not of the charset are read as Windows-1252, which older programs write."""
+    for name in (charset, "cp1252"):
+        try:
+            return clean(content.decode(name))
+        except (LookupError, ValueError):
+            continue
+    return clean(content.decode("latin-1"))
+
+
+def text_of(value: Any) -> str | None:
+    """Return a value of a JSON document if it is text with anything in it."""
+    return clean(value) if isinstance(value, str) and value.strip() else None
+
+
+def integer_of(value: Any) -> int | None:
+    """Return a value of a JSON document if it is an integer of 64 bits, also one that was written as text."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value if abs(value) < 2**63 else None
+    is_number = isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _MAX_DIGITS
+    return int(value) if is_number else None
+
+
+def id_of(text: str) -> str:
+    """Return an id of a file as part of a key: the text itself, or its digest if it is empty or very long."""
+    found = clean(text.strip())
+    return found if 0 < len(found) <= _MAX_ID_CHARS else digest_of(found)
+
+
+def without_empty(data: dict[str, Any]) -> dict[str, Any]:
+    """Leave out fields without a value."""
+    return {name: value for name, value in data.items() if value not in (None, "", [])}
+
+
+#: The year 9999, in seconds.
+_LAST = 253_402_300_800
+_FIRST_US = -62_135_596_800_000_000
+_LAST_US = 253_402_300_799_999_999
+_MOST = 1e15
+_MAX_NUMBER_CHARS = 40
+
+
+def time_of_seconds(value: Any) -> str | None:
+    """Write seconds since 1970, a number or its text, as a time; None if they are none."""
+    try:
+        seconds = float(value) if isinstance(value, int | float | str) else math.nan
+    except (ValueError, OverflowError):
+        return None
+    # A float of today's seconds is exact to less than a microsecond.
+    return iso(round(seconds * 1_000_000)) if 0 <= seconds < _LAST else None
+
+
+def time_of_text(value: Any) -> str | None:
+    """Return a text if it is an ISO 8601 time."""
+    return value if isinstance(value, str) and instant(value) is not None else None
+
+
+def iso_of(value: Any) -> str | None:
+    """Read a time that is written as text, also with a space before its zone."""
+    if not isinstance(value, str):
+        return None
+    text = value.strip()
+    head, space, zone = text.rpartition(" ")
+    at = instant(head + zone if space and zone[:1] in {"+", "-"} else text)
+    return None if at is None else iso(at)
+
+
+def iso_us(microseconds: Any) -> str | None:
+    """Write microseconds since 1970 as text, unless no calendar has such a day."""
+    is_time = isinstance(microseconds, int) and _FIRST_US <= microseconds <= _LAST_US
+    return iso(microseconds) if is_time else None
+
+
+def number_of(value: Any) -> float | None:
+    """Read a number, also one that is written as text."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        number = float(value) if not isinstance(value, str) or len(value) <= _MAX_NUMBER_CHARS else math.nan
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) and abs(number) < _MOST else None
+
+
+#: The key of rows that have none: a digest of their values.
+MADE_KEY = "row_id"
+_DIGEST_BYTES = 15
+#: Rows that are remembered, to number those that are alike.
+_MAX_REMEMBERED = 200_000
+
+
+def digest_of(*parts: Any) -> str:
+    """Make a short key from values: equal values have an equal key."""
+    return hashlib.blake2b(msgspec.json.encode(parts, order="sorted"), digest_size=_DIGEST_BYTES).hexdigest()
+
+
+class RowKeys:
+    """Keys for the rows of one file, in their order.
+
+    The n-th of several identical rows has the same key in every file that holds as many of them: a statement that
+    overlaps another one doubles nothing, and two payments that are truly alike both stay.
+    """
+
+    def __init__(self) -> None:
+        self._seen: Counter[str] = Counter()
+
+    def key(self, *parts: Any) -> str:
+        """Make the key of the next row with these values."""
+        digest = digest_of(*parts)
+        self._seen[digest] += 1
+        count = self._seen[digest]
+        return digest if count == 1 else f"{digest}-{count}"
+
+
+class OrderedKeys:
+    """The same for files of any length whose rows come in groups, such as days: only the latest groups are remembered."""
+
+    def __init__(self) -> None:
+        self._groups: OrderedDict[str, Counter[str]] = OrderedDict()
+        self._remembered = 0
+
+    def key(self, group: str, *parts: Any) -> str:
+        """Make the key of the next row with these values; the group is one of them."""
+        digest = digest_of(group, *parts)
+        seen = self._groups.setdefault(group, Counter())
+        seen[digest] += 1
+        self._remembered += 1
+        while self._remembered > _MAX_REMEMBERED:
+            _, forgotten = self._groups.popitem(last=False)
+            self._remembered -= forgotten.total()
+        count = seen[digest]
+        return digest if count == 1 else f"{digest}-{count}"

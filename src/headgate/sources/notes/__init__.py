@@ -1,1 +1,0 @@
-"""Notes: a folder of Markdown, text and HTML files."""

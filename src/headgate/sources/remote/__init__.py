@@ -1,1 +1,0 @@
-"""Operations of remote servers as a source."""
