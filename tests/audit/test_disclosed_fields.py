@@ -89,7 +89,7 @@ REST = (
     rest("search", "/v1/search?q=lantern"),
     rest("search", "/v1/search?q=harbour"),
     rest("semantic_search", "/v1/search/semantic?q=crossing+a+river"),
-    rest("hybrid_search", "/v1/search/find?q=lantern"),
+    rest("hybrid_search", "/v1/search/hybrid?q=lantern"),
     # The file is a part of the field that refers to it.
     rest("blob", f"/v1/blobs/{BLOB}", "headers"),
 )

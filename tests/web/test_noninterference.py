@@ -168,7 +168,7 @@ QUERIES = (
     "zeppelin",
 )
 SEARCH = st.tuples(
-    one_of("/v1/search", "/v1/search/semantic", "/v1/search/find"),
+    one_of("/v1/search", "/v1/search/semantic", "/v1/search/hybrid"),
     added(
         one_of(*WORDS, *QUERIES).map(lambda q: [("q", q)]),
         pairs(

@@ -69,7 +69,7 @@ async def test_hits_name_what_found_them(tmp_path: Path):
         assert first["evidence_excerpts"][0]["provenance"] == "semantic_match"
         assert semantic["url"] == "/v1/search/semantic"
         assert semantic["meta"]["recall"]["complete"] is True
-        hybrid = (await program.get("/v1/search/find?q=roof", token)).body["data"][0]
+        hybrid = (await program.get("/v1/search/hybrid?q=roof", token)).body["data"][0]
         assert hybrid["record_key"] == "v2"
         assert hybrid["retrieval_mode"] == "hybrid"
         assert hybrid["retrieval_sources"] == ["lexical", "semantic"]
@@ -146,7 +146,7 @@ async def test_a_hostile_query_is_answered_or_refused_by_name_on_every_surface(t
         for mode, path in (
             ("lexical", "/v1/search"),
             ("semantic", "/v1/search/semantic"),
-            ("hybrid", "/v1/search/find"),
+            ("hybrid", "/v1/search/hybrid"),
         ):
             for q in queries:
                 answer = await program.get(path, token, params={"q": q})

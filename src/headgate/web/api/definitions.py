@@ -283,7 +283,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "hybrid_search",
         "GET",
-        "/v1/search/find",
+        "/v1/search/hybrid",
         "The best by words and by meaning in one order; 404 `unsupported` where there is no model.",
         params=_SEARCH_PARAMS,
         answer="List",
