@@ -291,7 +291,6 @@ class GitSource(Source):
     streams = (_COMMITS, _CHANGES)
 
     def detect(self, tree: InputTree) -> Sequence[Recognised]:
-        """Take every directory that is a repository, with all its files."""
         found = {folder: files for folder, files in _repositories(tree).items() if files}
         names = {folder: _name(folder, tree.label) for folder in found}
         count = Counter(names.values())

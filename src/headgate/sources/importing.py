@@ -92,7 +92,6 @@ class ImportReport:
 
     @property
     def accepted(self) -> int:
-        """How many rows are stored, whether new or known."""
         return sum(stream.accepted for stream in self.streams.values())
 
 
@@ -256,7 +255,7 @@ class _Import:
 
     async def _store_part(self, part: ImportPart) -> None:
         for attachment in part.attachments:
-            await self._store.put_blob(_once(attachment.content), attachment.mime_type)
+            await self._store.put_blob(once(attachment.content), attachment.mime_type)
         self._attachment_count += len(part.attachments)
         self._add_rejects(part.rejects)
         await asyncio.gather(*(self._store_lines(name, lines) for name, lines in part.lines.items()))
@@ -319,7 +318,6 @@ class _Import:
         await self._store.put_state(self._connection.id, msgspec.json.encode(self._state))
 
     async def report(self) -> ImportReport:
-        """Sum up."""
         after = await self._counts()
         counts = {name: self._count(name, after[name] - self._counts_before[name]) for name in self._streams}
         return ImportReport(
@@ -352,5 +350,5 @@ def _reason(error: Any) -> str:
     return f"{field_name}: {error.message}" if field_name else error.message
 
 
-async def _once(content: bytes) -> AsyncGenerator[bytes]:
+async def once(content: bytes) -> AsyncGenerator[bytes]:
     yield content

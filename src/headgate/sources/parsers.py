@@ -151,7 +151,6 @@ class _FileRun:
             self.leave_out(ParserEnded(ENDED_WITH_PROGRAM, left._replace(given=0)))
 
     def request(self) -> ReadFiles:
-        """Ask for what has not been received."""
         return msgspec.structs.replace(
             self.planned,
             resume=self.resume,
@@ -163,7 +162,6 @@ class _FileRun:
         )
 
     def take(self, part: ImportPart) -> None:
-        """Count what was received."""
         self.received += part.item_count
         if part.marks:
             self.given = self.received - part.after_mark

@@ -125,7 +125,6 @@ class Uploads:
         task.add_done_callback(self._tasks.discard)
 
     def remove(self, upload_id: str) -> None:
-        """Remove an upload that waits."""
         shutil.rmtree(self._waiting(upload_id), ignore_errors=True)
 
     def progress(self, import_id: str) -> Any:
@@ -136,7 +135,6 @@ class Uploads:
         return msgspec.json.decode(note)
 
     def put_progress(self, import_id: str, document: Mapping[str, Any]) -> None:
-        """Note how far an import is."""
         write_private(self._note(import_id), msgspec.json.encode(document))
 
     @asynccontextmanager
@@ -248,7 +246,6 @@ class _ImportNotes:
         }
 
     def put(self, **members: Any) -> None:
-        """Note something at once."""
         self._document |= members
         self._noted_at = time.monotonic()
         self._uploads.put_progress(self.import_id, self._document)
@@ -260,11 +257,9 @@ class _ImportNotes:
             self.put()
 
     def received(self, size: int) -> None:
-        """Note how much of the file has arrived."""
         self.put_sometimes(received_bytes=size)
 
     def show(self, before: ImportProgress, now: ImportProgress) -> None:
-        """Note how far the import of one job is, after those before it."""
         self.put_sometimes(
             rows=before.rows + now.rows,
             rejects=before.rejects + now.rejects,
@@ -272,7 +267,6 @@ class _ImportNotes:
         )
 
     def finish(self, reports: Sequence[ImportReport], unknown: Sequence[str]) -> None:
-        """Note what became of it."""
         self.put(
             status="done",
             rows=sum(report.accepted for report in reports),

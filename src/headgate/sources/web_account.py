@@ -26,7 +26,7 @@ from headgate.errors import (
 )
 from headgate.operations.network_addresses import is_this_machine, permitted_addresses
 from headgate.operations.secrets import Secret
-from headgate.sources.deadlines import Connections, cut_at_deadline
+from headgate.sources.accounts import Connections, cut_at_deadline
 
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 _SECONDS = 30.0
@@ -129,7 +129,6 @@ def web_account(url: str, access: WebAccess) -> Generator[WebAccount]:
 
 
 def origin_of(url: str) -> tuple[str, str, int]:
-    """Return scheme, host and port."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port

@@ -18,13 +18,11 @@ def line(name: str, value: str) -> str:
 
 
 def escaped(text: object) -> str:
-    """Escape what would separate values or lines."""
     value = _SPECIAL.sub(lambda match: f"\\{match.group()}", str(text))
     return "\\n".join(value.splitlines()) if value else ""
 
 
 def texts(name: str, values: Iterable[object]) -> list[str]:
-    """Write a property once for each text that is there."""
     return [line(name, escaped(value)) for value in values if value not in (None, "")]
 
 
@@ -64,18 +62,15 @@ _LOCAL_CHARS = 19
 
 
 def calendar_begin(name: str) -> bytes:
-    """Begin a file."""
     lines = ["VERSION:2.0", "PRODID:-//Headgate//EN", *texts("X-WR-CALNAME", [name])]
     return component("VCALENDAR", lines).removesuffix(b"END:VCALENDAR\r\n")
 
 
 def calendar_end() -> bytes:
-    """End a file."""
     return b"END:VCALENDAR\r\n"
 
 
 def event(row: Mapping[str, Any]) -> bytes:
-    """Write a record of events."""
     series, zone = row.get("series_id"), row.get("time_zone")
     # Of an occurrence that was read from a calendar, the id ends in when its series had it.
     original = _time("RECURRENCE-ID", str(row["id"])[len(series) + 1 :], None) if series else []
@@ -96,7 +91,6 @@ def event(row: Mapping[str, Any]) -> bytes:
 
 
 def task(row: Mapping[str, Any]) -> bytes:
-    """Write a record of tasks."""
     times = {"DUE": "due_at", "DTSTART": "starts_at", "COMPLETED": "completed_at"}
     lines = [
         line("UID", escaped(row["id"])),

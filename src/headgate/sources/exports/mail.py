@@ -49,7 +49,6 @@ def _safe(part: str) -> str:
 
 
 def entry(row: Mapping[str, Any], files: Sequence[AttachedFile]) -> bytes:
-    """Write a record of messages."""
     moment = datetime.fromisoformat(row["sent_at"]) if row.get("sent_at") else None
     envelope = "From -" if moment is None else f"From - {moment.strftime('%a %b %d %H:%M:%S %Y')}"
     head = "\n".join(_headers(row, moment)).encode()

@@ -20,7 +20,7 @@ from headgate.errors import (
     UpstreamProtocolError,
     UpstreamUnreachable,
 )
-from headgate.sources.deadlines import Connections, cut_at_deadline
+from headgate.sources.accounts import Connections, cut_at_deadline
 from headgate.sources.mail.imap_clients import (
     BoundedImap,
     BoundedImapTls,
