@@ -13,7 +13,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -22,7 +22,14 @@ from headgate.home import Home
 from headgate.model.freshness import Freshness, freshness_in, with_freshness
 from headgate.model.ids import ConnectionId, connector_key
 from headgate.model.record import Connection
-from headgate.sources.importing import Importer, ImportJob, ImportProgress, ImportReport
+from headgate.sources.importing import (
+    Importer,
+    ImportJob,
+    ImportProgress,
+    ImportReport,
+    connection_of,
+    raw_state,
+)
 from headgate.sources.parts import ImportPart
 from headgate.sources.protocol import Item, LiveSource
 from headgate.sources.secrets import FORMS, check_reference
@@ -51,13 +58,6 @@ class ConnectionState:
     every_seconds: int | None = None
     #: When it was fetched, and how that went; None if it never was.
     freshness: Freshness | None = None
-
-
-async def raw_state(store: Store, connection: Connection) -> dict[str, Any]:
-    """Read the document that is stored with a connection; empty if it has none, or a collector stored something else."""
-    stored = await store.state(connection.id)
-    document: Any = None if stored is None else msgspec.json.decode(stored)
-    return cast("dict[str, Any]", document) if isinstance(document, dict) else {}
 
 
 async def state_of(store: Store, connection: Connection) -> ConnectionState:
@@ -105,10 +105,9 @@ def account_job(
 async def add_account(store: Store, job: ImportJob) -> Connection:
     """Store the settings of an account; nothing is fetched yet. The same name again changes them."""
     await store.declare(job.connector_key, job.document)
-    same = (job.connector_key, job.display_name)
-    every = await store.connections()
-    found = next((one for one in every if (one.connector_key, one.display_name) == same), None)
-    connection = found or await store.create_connection(*same)
+    connection = await connection_of(store, job) or await store.create_connection(
+        job.connector_key, job.display_name
+    )
     state = await raw_state(store, connection)
     await store.put_state(connection.id, msgspec.json.encode({**state, **job.notes}))
     return connection
@@ -124,8 +123,6 @@ _LOOK_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Accounts:
-    """The accounts of a home."""
-
     store: Store
     #: The live sources by their names.
     sources: Mapping[str, LiveSource]

@@ -31,8 +31,6 @@ _KINDS = {"org": "organisation", "group": "group"}
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What a card says."""
-
     uid: str | None
     #: The fields of the record but its key; `name` is among them.
     data: Mapping[str, Any]

@@ -158,8 +158,6 @@ _TITLE_BYTES = 200
 
 
 class ExportFormat(StrEnum):
-    """How records are written."""
-
     JSONL = "jsonl"
     CSV = "csv"
     SQLITE = "sqlite"
@@ -174,8 +172,6 @@ _NATIVE = frozenset({ExportFormat.MBOX, ExportFormat.ICS, ExportFormat.VCF})
 
 @dataclass(frozen=True, slots=True)
 class ExportReport:
-    """What was written."""
-
     records: Mapping[str, int]
     file_count: int
     #: How many files records refer to that are not there.

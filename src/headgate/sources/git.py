@@ -187,8 +187,6 @@ _KINDS = {"add": "added", "modify": "changed", "delete": "removed"}
 
 @dataclass(frozen=True, slots=True)
 class ChangedFile:
-    """A file that a commit changed."""
-
     path: bytes
     #: ``added``, ``changed`` or ``removed``.
     kind: str
@@ -284,8 +282,6 @@ _CHANGES = StreamSpec(
 
 
 class GitSource(Source):
-    """The commits of repositories."""
-
     name = "git"
     title = "Git commits"
     streams = (_COMMITS, _CHANGES)

@@ -29,8 +29,6 @@ from headgate.sources.reading_note import ENDED_WITH_PROGRAM, MOST_TRIES, LastRe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileChoice:
-    """What the owner says about files."""
-
     paths: Sequence[Path]
     #: The source that reads them; None: the one that recognises them.
     source: str | None = None

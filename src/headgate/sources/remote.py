@@ -27,8 +27,6 @@ from headgate.sources.secrets import FORMS, Secrets
 
 @dataclass(frozen=True, slots=True)
 class OperationAddress:
-    """Which operation of which server is called."""
-
     server: str
     tool: str
     token: Secret | None = None
@@ -65,16 +63,12 @@ class MappedField(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PageRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How the next page is asked for."""
-
     #: The argument that takes the cursor, and where the result has the next one.
     argument: str
     next: str
 
 
 class RemoteMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A mapping as it stands in the file."""
-
     server: str
     tool: str
     stream: str
@@ -164,8 +158,6 @@ MAX_ITEMS = 200_000
 
 
 class RemoteSource(LiveSource):
-    """Records from a tool of a remote server."""
-
     name = "mcp"
     title = "Remote MCP server"
     settings: Mapping[str, str] = {"mapping": "The path of the mapping file."}
@@ -208,8 +200,6 @@ def _mapping(settings: Mapping[str, str]) -> RemoteMapping:
 
 
 class _RemoteRun:
-    """One run of an operation, page by page."""
-
     def __init__(self, mapping: RemoteMapping, before: Mapping[str, Any]) -> None:
         self._mapping = mapping
         self._before = before

@@ -117,8 +117,6 @@ _RECORD = msgspec.json.Decoder(_RecordLine)
 
 
 class CalendarAccount(LiveSource):
-    """Calendars at an address."""
-
     name = "calendar"
     title = "Calendar"
     streams = (EVENTS, TASKS)
@@ -170,8 +168,6 @@ class CalendarAccount(LiveSource):
 
 @dataclass(frozen=True, slots=True)
 class _CalendarRun:
-    """What one fetch works with."""
-
     account: WebAccount
     parser: AccountParser
     now: datetime

@@ -48,8 +48,6 @@ class DefinedZone(tzinfo):
 
 
 class ZoneTable:
-    """The zones of one file."""
-
     def __init__(self) -> None:
         self._found: dict[str, tzinfo | None] = {}
         self._defined: dict[str, tzinfo] = {}

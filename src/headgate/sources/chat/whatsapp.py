@@ -100,8 +100,6 @@ def _chat_name(tree: InputTree, file: InputFile) -> str:
 
 
 class _Chat:
-    """One file."""
-
     def __init__(self, file: InputFile, name: str, media: MediaFiles) -> None:
         self._file = file
         self._name = name

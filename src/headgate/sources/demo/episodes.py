@@ -26,8 +26,6 @@ _FILES = ("roof", "sheet", "home", "work", "talk")
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """One kind of thing that happens."""
-
     name: str
     #: The days on which it happens.
     days: Sequence[date]

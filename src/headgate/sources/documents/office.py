@@ -21,8 +21,6 @@ PAGE_CHARS = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentFacts:
-    """What a document says of itself."""
-
     title: str | None = None
     author: str | None = None
     subject: str | None = None

@@ -29,8 +29,6 @@ _NAME_CHARS = 80
 
 @dataclass(frozen=True, slots=True)
 class AttachedFile:
-    """A file of a message."""
-
     name: str | None
     mime_type: str
     content: bytes

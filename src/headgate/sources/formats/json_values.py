@@ -34,8 +34,6 @@ _CLOSES = frozenset({"end_map", "end_array"})
 
 @dataclass(frozen=True, slots=True)
 class JsonValue:
-    """A value that was found."""
-
     #: The path: names joined by points, ``item`` for the values of a list.
     path: str
     value: Any

@@ -74,8 +74,6 @@ _LABEL = re.compile(rb'"((?:\\.|[^"\\])*)"|([^\s"]+)')
 
 @dataclass(frozen=True, slots=True)
 class ImapFolder:
-    """A folder of an account."""
-
     #: As the server wrote it, to be sent back.
     wire_name: bytes
     flags: frozenset[str]

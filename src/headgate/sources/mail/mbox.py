@@ -34,8 +34,6 @@ _QUOTED = re.compile(rb"^>(>*From )", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class MboxMessage:
-    """One message of an mbox file."""
-
     #: Bytes of the file before it, and with it.
     begin: int
     end: int

@@ -69,8 +69,6 @@ _BARE_LABELS = frozenset({"", "mail", "mails", "mbox", "messages"})
 
 
 class MailSource(Source):
-    """Mail in files."""
-
     name = "mail"
     title = "Mail"
     streams = MAIL_STREAMS

@@ -23,8 +23,6 @@ _KNOWN_SHARE = 0.5
 
 
 class Role(StrEnum):
-    """What a column holds."""
-
     BOOKED = "booked"
     VALUE = "value"
     AMOUNT = "amount"

@@ -260,8 +260,6 @@ class AccountFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Booking:
-    """One line of a statement."""
-
     account: str
     booked_on: str
     amount: Decimal

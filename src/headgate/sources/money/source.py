@@ -53,8 +53,6 @@ _OUTGOING = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class BankTable:
-    """How a bank's file is to be read."""
-
     delimiter: str
     #: Lines before the first row.
     skip_lines: int
