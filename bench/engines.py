@@ -38,10 +38,10 @@ from headgate.model.plan import (
     SearchPlan,
     SearchReach,
     WindowPlan,
+    parse_terms,
 )
 from headgate.model.query import Metric
 from headgate.model.rows import Batch
-from headgate.model.terms import parse_terms
 from headgate.store.engines.opening import open_engine
 from headgate.store.engines.store import Store
 from headgate.store.sqlite import FILE

@@ -5,8 +5,7 @@ from __future__ import annotations
 from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 
 from bench.table import microseconds, print_ratios
-from headgate.model.keys import canonical_key
-from headgate.model.reference import format_result_id, parse_result_id
+from headgate.model.ids import canonical_key, format_result_id, parse_result_id
 from headgate.model.sealed import KEY_BYTES, KeyRing, Kind, Sealer, SealKey
 
 PAYLOAD = b"p" * 48

@@ -23,9 +23,8 @@ from headgate.errors import QueryTimeout
 from headgate.home import open_home
 from headgate.model.grant import TimeConstraint
 from headgate.model.ids import ConnectionId, FieldName, StreamName
-from headgate.model.plan import Reach, SearchPlan, SearchReach
+from headgate.model.plan import Reach, SearchPlan, SearchReach, parse_terms
 from headgate.model.query import SearchSort
-from headgate.model.terms import parse_terms
 from headgate.store.engines.sqlite import SqliteStore
 from headgate.store.sqlite import FILE
 

@@ -22,10 +22,9 @@ import numpy as np
 
 from headgate.home import open_home
 from headgate.model.ids import ConnectorKey, FieldName, StreamName
-from headgate.model.plan import Reach, SearchPlan, SearchReach
+from headgate.model.plan import Reach, SearchPlan, SearchReach, parse_terms
 from headgate.model.query import SearchMode
 from headgate.model.rows import Batch
-from headgate.model.terms import parse_terms
 from headgate.store.changes.vector_making import model_key
 from headgate.store.engines.sqlite import SqliteStore
 from headgate.store.format.vectors import inverse_lengths, plain_products, quantised
@@ -33,8 +32,7 @@ from headgate.store.models.model import MeaningModel
 from headgate.store.models.multilingual import MultilingualEmbedder
 from headgate.store.sql.vector_blocks import NO_TIME, PART_SHIFT, VectorBlock, _insert, fids_key
 from headgate.store.sqlite import FILE
-from headgate.store.sqlite.database import open_writer
-from headgate.store.sqlite.dialect import SQL
+from headgate.store.sqlite.database import SQL, open_writer
 
 _NOW = 1_790_000_000_000_000
 _CONNECTIONS = 20

@@ -49,10 +49,10 @@ from headgate.model.plan import (
     SearchReach,
     TimeGroups,
     WindowPlan,
+    parse_terms,
 )
 from headgate.model.query import Granularity, Metric
 from headgate.model.rows import Aggregate, Page, SearchPage
-from headgate.model.terms import parse_terms
 from headgate.store.engines.sqlite import SqliteStore
 from headgate.store.sqlite import FILE
 

@@ -15,10 +15,9 @@ from bench.relevance.manuals import Section
 from bench.relevance.stitched import COMPARED, NAME as STITCHED, SEARCHED, StitchedRecord, fill_stitched
 from headgate.home import open_home
 from headgate.model.ids import ConnectionId, ConnectorKey, FieldName, StreamName
-from headgate.model.plan import Reach, SearchPlan, SearchReach
+from headgate.model.plan import Reach, SearchPlan, SearchReach, parse_terms
 from headgate.model.query import SearchMode
 from headgate.model.rows import Batch
-from headgate.model.terms import parse_terms
 from headgate.store.engines.sqlite import SqliteStore
 from headgate.store.models.model import MeaningModel
 

@@ -19,8 +19,7 @@ import psycopg
 from bench.homes import NOW, SEARCHED, ingest, settled
 from bench.records import HOME, Household, declaration
 from headgate.model.ids import ConnectionId, FieldName, RecordId, StreamName
-from headgate.model.plan import PagePlan, Reach, RecordPlan, SearchPlan, SearchReach
-from headgate.model.terms import parse_terms
+from headgate.model.plan import PagePlan, Reach, RecordPlan, SearchPlan, SearchReach, parse_terms
 from headgate.store.engines.postgres import PostgresStore
 from headgate.store.postgres.database import HomePlace
 from headgate.store.postgres.migrate import open_place

@@ -59,11 +59,9 @@ async def _stored_kind(settings: Settings, token: str) -> str | None:
 
 async def _serve(settings: Settings, token: str, session: StdioSession) -> None:
     """Serve a session that has begun."""
-    from headgate.mcp.serve.handles import HandleMaker
-    from headgate.mcp.serve.reader import Reader
-    from headgate.reading.elsewhere import LocalWithoutModel
+    from headgate.mcp.serve.reader import HandleMaker, Reader
     from headgate.reading.home import ReadContext
-    from headgate.reading.local import LocalResourceServer
+    from headgate.reading.local import LocalResourceServer, LocalWithoutModel
     from headgate.wiring import build_services, fresh_request_id, prepare, served_address
 
     services = build_services(settings, prepare(settings), makes_vectors=False)

@@ -273,8 +273,8 @@ class Services:
     @cached_property
     def mcp(self) -> HostedMcp:
         """The MCP server that is hosted over HTTP."""
-        from headgate.mcp.serve.handles import HandleMaker
         from headgate.mcp.serve.hosted import HostedMcp
+        from headgate.mcp.serve.reader import HandleMaker
         from headgate.mcp.serve.results import ServerIdentity
         from headgate.mcp.serve.tools import surface_of
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from headgate.audit.activity import all_entries
 from headgate.audit.chain import write_head
 from headgate.audit.journal import Journal
-from headgate.audit.report import all_entries
 from headgate.home import Home
 from headgate.model.disclosure import Disclosed, Disclosure
 from headgate.model.ids import ConnectionId, FieldName, GrantId, RecordId, RequestId, StreamName

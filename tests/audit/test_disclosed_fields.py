@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import pytest
 
-from headgate.audit.report import read_event
+from headgate.audit.activity import read_event
 from headgate.mcp.serve.tools import TOOLS
 from headgate.model.ids import ConnectionId
 from headgate.web.api.definitions import ENDPOINTS, Who

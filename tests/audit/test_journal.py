@@ -11,10 +11,10 @@ import msgspec
 import pytest
 
 from headgate.audit import journal as journals
+from headgate.audit.activity import who_read
 from headgate.audit.chain import NotedChain, load_audit_key, read_head, seal_block, verify
 from headgate.audit.journal import Journal
 from headgate.audit.pump import take_over
-from headgate.audit.report import who_read
 from headgate.errors import ConfigInvalid, LogUnverifiable, StorageFull
 from headgate.home import Home, write_private
 from headgate.model.ids import GrantId, RecordId, StreamName

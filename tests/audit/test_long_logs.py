@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from headgate.audit import chain, report
+from headgate.audit import activity, chain
 from headgate.audit.activity import Activity
 from headgate.model.ids import ConnectionId, RecordId, StreamName
 from headgate.store.ledger import ledger
@@ -20,7 +20,7 @@ from tests.store.ledgers import LedgerHome
 
 _ENTRIES = 50
 #: What a long log makes long: reading blocks, checking seals, decoding events, writing documents.
-_WORK = ((ledger, "_block"), (chain, "has_its_seal"), (report, "parts_of"), (report, "entry_document"))
+_WORK = ((ledger, "_block"), (chain, "has_its_seal"), (activity, "parts_of"), (activity, "entry_document"))
 
 
 def _lines(documents: Iterable[dict[str, Any]]) -> bytes:
@@ -44,7 +44,7 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> set[tuple[str, threading.Thread]
 def test_the_event_loop_neither_reads_nor_checks_nor_writes_the_log(
     ledgers: LedgerHome, threads: set[tuple[str, threading.Thread]], monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(report, "_AT_ONCE", 7)
+    monkeypatch.setattr(activity, "_AT_ONCE", 7)
     monkeypatch.setattr(chain, "_BLOCKS_AT_ONCE", 2)
 
     async def work(ledger: Ledger) -> None:
@@ -59,7 +59,7 @@ def test_the_event_loop_neither_reads_nor_checks_nor_writes_the_log(
         numbers = [json.loads(line)["seq"] for piece in pieces for line in piece.splitlines()]
         assert numbers == list(range(1, _ENTRIES + 1))
         # Never more in memory than a piece.
-        assert max(piece.count(b"\n") for piece in pieces) == report._AT_ONCE
+        assert max(piece.count(b"\n") for piece in pieces) == activity._AT_ONCE
 
     ledgers.run(work)
     assert {name for name, _ in threads} == {name for _, name in _WORK}

@@ -16,11 +16,10 @@ import apsw
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from headgate.audit import activity, journal as journals, report
-from headgate.audit.activity import Activity, LogFilter, LoggedRead
+from headgate.audit import activity, journal as journals
+from headgate.audit.activity import Activity, LogFilter, LoggedRead, read_event
 from headgate.audit.chain import NotedChain, Verdict, read_head, seal_block, verify, write_head
 from headgate.audit.pruning import PRUNE_ROUTE, PruneReport, prune, verify_file
-from headgate.audit.report import read_event
 from headgate.errors import Conflict, IntegrityBroken, LogUnverifiable, NotFound
 from headgate.home import Home, open_home
 from headgate.model.disclosure import ANSWERED, Disclosed, Disclosure
@@ -169,7 +168,7 @@ def test_a_file_that_is_there_is_not_overwritten(ledgers: LedgerHome, tmp_path: 
 def test_who_read_lists_and_pages_go_on_across_what_was_pruned(
     ledgers: LedgerHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(report, "_AT_ONCE", 1)
+    monkeypatch.setattr(activity, "_AT_ONCE", 1)
 
     async def work(ledger: Ledger) -> None:
         home = ledgers.home
@@ -178,8 +177,8 @@ def test_who_read_lists_and_pages_go_on_across_what_was_pruned(
         await prune_to(ledger, home, tmp_path / "b", 3 * DAY_US)
         whole = await ledger.newest(None, 100)
         assert [entry.first for entry in whole] == [15, 14, 13, 12, 11, 10, 7, 1]
-        assert [entry async for entry in bounded(report.newest_entries(ledger))] == list(whole)
-        assert len([entry async for entry in report.who_read(ledger, RecordId("r1"), None, None)]) == 2
+        assert [entry async for entry in bounded(activity.newest_entries(ledger))] == list(whole)
+        assert len([entry async for entry in activity.who_read(ledger, RecordId("r1"), None, None)]) == 2
         pages = Activity(ledger, home)
         everything, listed, before = LogFilter(with_owner=True), list[LoggedRead](), None
         for _ in whole:

@@ -14,7 +14,7 @@ from headgate.auth.latest_time import LatestTime
 from headgate.auth.passkeys import PasskeyParty, Passkeys
 from headgate.errors import AuthenticationFailed
 from headgate.home import open_home
-from headgate.model.owner import Passkey
+from headgate.model.ledger import Passkey
 from headgate.model.sealed import KEY_BYTES, KeyRing, Sealer, SealKey
 from tests.console.passkeys import Authenticator
 

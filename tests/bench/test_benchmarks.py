@@ -56,6 +56,7 @@ def bench(place: Path, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.soak
 def test_both_engines_are_compared_by_one_command_and_copied_once(place: Path, server: Server):
     del server
     arguments = ("store", "--engine", "postgres", "--records", "200", "--turns", "1", "--ingested", "200")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.audit.alarms import find_alarms
+from headgate.audit.activity import find_alarms
 from headgate.model.ids import ClientId, ConnectionId
 from headgate.model.instants import DAY_US
 from tests.console.browsers import Browser, signed_in

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 import pytest
 from authlib.oauth2.rfc8414 import AuthorizationServerMetadata
 
-from headgate.audit.report import all_entries, read_event
+from headgate.audit.activity import all_entries, read_event
 from headgate.auth.clients import add_owner_client
 from headgate.auth.oauth.service import server_metadata
 from headgate.errors import InvalidClientMetadata

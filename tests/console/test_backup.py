@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.audit.report import all_entries, read_event
+from headgate.audit.activity import all_entries, read_event
 from headgate.errors import AuthenticationFailed, Conflict
 from headgate.home import open_home, small_files
 from headgate.store.engines import commands

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from headgate.audit.report import all_entries, read_event
+from headgate.audit.activity import all_entries, read_event
 from headgate.auth.passkeys import PasskeyParty, passkey_names
 from headgate.auth.sessions import fresh_link
 from tests.console.browsers import PASSWORD, Browser, Shown, signed_in

@@ -11,8 +11,8 @@ import pytest
 from headgate.auth.gateway import GatewayCallers
 from headgate.auth.sessions import BrowserCookies
 from headgate.home import home_in, open_home
+from headgate.model.ledger import Passkey, SpentChallenge
 from headgate.model.maintenance import Copied, EndedCredentials
-from headgate.model.owner import Passkey, SpentChallenge
 from headgate.store.engines import commands
 from tests import postgres
 from tests.console.browsers import Browser, signed_in

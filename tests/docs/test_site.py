@@ -100,6 +100,7 @@ def page() -> Iterator[Page]:
         browser.close()
 
 
+@pytest.mark.soak
 def test_every_page_fits_a_phone_and_fetches_nothing_from_elsewhere(site: Path, page: Page):
     asked: set[str] = set()
     errors: list[str] = []

@@ -34,8 +34,6 @@ WALKED = sorted(name for name, text in PAGES.items() if any(True for _ in steps_
 ALWAYS_WALKED = {
     "README.md",
     "docs/how-to/connect-claude-code.md",
-    "docs/how-to/grant-and-read.md",
-    "docs/how-to/import.md",
     "docs/tutorial/first-agent.md",
 }
 #: The only commands that are not run here, by how they begin, and why.

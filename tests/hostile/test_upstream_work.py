@@ -204,7 +204,7 @@ TOOLS = [
 ]
 
 
-@pytest.mark.parametrize("as_events", [False, True])
+@pytest.mark.parametrize("as_events", [False, pytest.param(True, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("which", list(RESULTS))
 async def test_a_result_that_makes_work_holds_up_nothing(which, as_events, figure):
     """Checked against every kind of schema, the call ends with a result or a typed error."""

@@ -2,8 +2,15 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
-from headgate.model.flags import LEGEND, aggregations_of, flag_line, searches_of, usable_only
-from headgate.model.wire import FieldFlags, FlagBody
+from headgate.model.wire import (
+    LEGEND,
+    FieldFlags,
+    FlagBody,
+    aggregations_of,
+    flag_line,
+    searches_of,
+    usable_only,
+)
 
 YES: FlagBody = {"declared": True, "usable": True}
 NO: FlagBody = {"declared": False, "usable": False}

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import assume, given, strategies as st
 
 from headgate.errors import InvalidRecord, InvalidRequest
-from headgate.model.ids import RecordId
-from headgate.model.keys import canonical_key, key_parts
+from headgate.model.ids import RecordId, canonical_key, key_parts
 
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=20)
 NUMBER = st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)

@@ -4,8 +4,14 @@ import pytest
 from hypothesis import given, strategies as st
 
 from headgate.errors import InvalidResultId
-from headgate.model.ids import ConnectionId, RecordId, StreamName
-from headgate.model.reference import RecordRef, format_result_id, parse_result_id
+from headgate.model.ids import (
+    ConnectionId,
+    RecordId,
+    RecordRef,
+    StreamName,
+    format_result_id,
+    parse_result_id,
+)
 
 PART = st.text(st.sampled_from('ab:/\\.[]{}",; \né会\u202e\u200d😀'), max_size=8) | st.text(max_size=8)
 REF = st.builds(

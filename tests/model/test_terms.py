@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from headgate.errors import InvalidRequest
-from headgate.model.plan import Term
-from headgate.model.terms import parse_terms
+from headgate.model.plan import Term, parse_terms
 
 
 @pytest.mark.parametrize(

@@ -20,10 +20,10 @@ from fastmcp.client.transports import StreamableHttpTransport
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from headgate.agent_programs.programs import HttpServer, inspector_line
+from headgate.agent_programs import HttpServer, inspector_line
 from headgate.mcp.serve.tools import TOOLS
 from tests.mcp.serve.product import Product, product
-from tests.peers.journeys import JOURNEYS, Journey, Peer, PeerResult
+from tests.peers.journeys import JOURNEYS, Journey, Peer, PeerResult, calls_all_six
 from tests.peers.serving import NODE, PEERS
 
 pytestmark = pytest.mark.anyio
@@ -139,7 +139,7 @@ async def test_fastmcp_goes_every_journey(shipped: Product, journey: Journey):
 
 
 @needs_node
-@pytest.mark.parametrize("kind", ["deployed", "newest"])
+@pytest.mark.parametrize("kind", [pytest.param("deployed", marks=pytest.mark.soak), "newest"])
 async def test_typescript_clients_go_every_journey(shipped: Product, kind: str):
     async with typescript(shipped, kind) as peer:
         for journey in JOURNEYS:
@@ -183,8 +183,20 @@ class InspectorPeer:
 
 
 @needs_node
-@pytest.mark.parametrize("journey", JOURNEYS, ids=lambda journey: journey.__name__)
-@pytest.mark.parametrize("era", [pytest.param("legacy", marks=pytest.mark.soak), "modern"])
+@pytest.mark.parametrize(
+    ("era", "journey"),
+    [
+        pytest.param(
+            era,
+            journey,
+            # Each call starts a program of Node: one journey always, all of them in the long run.
+            marks=() if (era, journey) == ("modern", calls_all_six) else pytest.mark.soak,
+            id=f"{era}-{journey.__name__}",
+        )
+        for era in ("legacy", "modern")
+        for journey in JOURNEYS
+    ],
+)
 async def test_the_inspector_goes_every_journey(shipped: Product, era: str, journey: Journey, tmp_path: Path):
     await journey(InspectorPeer(shipped, era, tmp_path))
 

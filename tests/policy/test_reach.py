@@ -77,14 +77,14 @@ def queries() -> st.SearchStrategy[Query]:
     numbers = st.none() | st.integers(-5, 20_000)
     return st.one_of(
         st.builds(
-            ListQuery, STREAMS, CONNECTIONS, st.integers(-1, 200), st.none() | st.sampled_from(Order),
+            ListQuery, STREAMS, st.integers(-1, 200), st.none() | st.sampled_from(Order),
             st.none() | FIELDS | FIELDS.map(lambda name: "-" + name), st.sampled_from(Count), PICKED,
-            st.none() | st.sampled_from(["subjects", "other"]), FILTERS, EXPAND, TOKENS, st.booleans(),
-            CONNECTORS,
+            st.none() | st.sampled_from(["subjects", "other"]), st.booleans(), CONNECTIONS, CONNECTORS,
+            FILTERS, EXPAND, TOKENS,
         ),
         st.builds(
-            ChangesQuery, STREAMS, st.just("beginning") | st.text(max_size=9), CONNECTIONS,
-            st.integers(1, 100), PICKED, TOKENS,
+            ChangesQuery, STREAMS, st.just("beginning") | st.text(max_size=9), st.integers(1, 100),
+            PICKED, CONNECTIONS, TOKENS,
         ),
         st.builds(RecordQuery, STREAMS, keys, CONNECTIONS, PICKED, EXPAND),
         st.builds(
@@ -95,13 +95,13 @@ def queries() -> st.SearchStrategy[Query]:
             AggregateQuery, STREAMS, st.sampled_from(Metric), st.none() | FIELDS, st.none() | FIELDS,
             st.none() | FIELDS, st.none() | st.sampled_from(Granularity),
             st.none() | st.sampled_from(["UTC", "Europe/Paris", "../etc/passwd", "+02:00", "x\0"]),
-            st.integers(0, 101), FILTERS, CONNECTIONS, CONNECTORS,
+            CONNECTIONS, CONNECTORS, st.integers(0, 101), FILTERS,
         ),
         st.builds(
             SearchQuery, st.text(max_size=8), st.none() | st.lists(STREAMS, max_size=2).map(tuple), CONNECTIONS,
-            st.integers(0, 200), FILTERS, TOKENS, connector_key=CONNECTORS,
+            CONNECTORS, st.integers(0, 200), filters=FILTERS, cursor=TOKENS,
         ),
-        st.builds(SchemaQuery, st.none() | STREAMS, CONNECTIONS, st.booleans(), st.booleans(), CONNECTORS),
+        st.builds(SchemaQuery, st.none() | STREAMS, CONNECTIONS, CONNECTORS, st.booleans(), st.booleans()),
         st.builds(BlobQuery, st.just(BlobId("blob_" + "0" * 64)), CONNECTIONS),
     )  # fmt: skip
 

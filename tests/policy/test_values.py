@@ -5,7 +5,7 @@ import pytest
 from headgate.errors import InvalidRequest
 from headgate.model.declaration import Field, FieldKind
 from headgate.model.ids import FieldName
-from headgate.policy.values import exact_value, ordered_value
+from headgate.policy.clauses import exact_value, ordered_value
 
 
 def field(kind: FieldKind) -> Field:

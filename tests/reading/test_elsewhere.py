@@ -11,9 +11,9 @@ import pytest
 from headgate.errors import ResourceServerUnreachable
 from headgate.model.ids import RequestId
 from headgate.model.query import SearchMode, SearchQuery
-from headgate.reading import elsewhere
-from headgate.reading.elsewhere import LocalWithoutModel
+from headgate.reading import local
 from headgate.reading.home import ReadContext
+from headgate.reading.local import LocalWithoutModel
 from headgate.reading.port import ReadAnswer
 from tests.in_process import local_program
 
@@ -44,7 +44,7 @@ def test_the_server_of_the_home_searches_by_meaning(tmp_path: Path, monkeypatch:
         assert (address, token, query) == ("http://127.0.0.1:9", "tok", QUERY)
         return ReadAnswer(b'{"from": "server"}', RequestId("req_2"))
 
-    monkeypatch.setattr(elsewhere, "_search_at", answer)
+    monkeypatch.setattr(local, "_search_at", answer)
     assert asyncio.run(search(tmp_path, "http://127.0.0.1:9")) == {"from": "server"}
 
 
@@ -52,5 +52,5 @@ def test_a_server_that_has_gone_is_one_that_does_not_run(tmp_path: Path, monkeyp
     async def fail(*_asked: Any) -> ReadAnswer:
         raise ResourceServerUnreachable
 
-    monkeypatch.setattr(elsewhere, "_search_at", fail)
+    monkeypatch.setattr(local, "_search_at", fail)
     assert asyncio.run(search(tmp_path, "http://127.0.0.1:9"))["meta"]["warnings"]

@@ -13,8 +13,7 @@ import pytest
 
 from headgate.errors import NotFound, UpstreamUnreachable
 from headgate.home import Home
-from headgate.model.freshness import Freshness
-from headgate.model.record import Connection
+from headgate.model.record import Connection, Freshness
 from headgate.sources import accounts
 from headgate.sources.accounts import Accounts, account_job, add_account, scheduled, state_of
 from headgate.sources.declaring import TEXT, StreamSpec

@@ -13,9 +13,8 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from headgate.model.declaration import FieldKind, Semantics, SourceDeclaration, StreamDeclaration
-from headgate.model.ids import ConnectionId, FieldName, StreamName
+from headgate.model.ids import ConnectionId, FieldName, StreamName, canonical_key, key_text
 from headgate.model.instants import instant, iso
-from headgate.model.keys import canonical_key, key_text
 from headgate.model.plan import (
     AggregatePlan,
     ChangesPlan,

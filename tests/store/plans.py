@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from headgate.model.declaration import FieldKind, RangeOperator
 from headgate.model.grant import TimeConstraint
-from headgate.model.ids import ConnectionId, FieldName, RecordId, StreamName
+from headgate.model.ids import ConnectionId, FieldName, RecordId, StreamName, canonical_key
 from headgate.model.instants import instant
-from headgate.model.keys import canonical_key
 from headgate.model.plan import (
     AggregatePlan,
     ChangesPlan,

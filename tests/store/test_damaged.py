@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from headgate.model.ids import FieldName
-from headgate.model.plan import SearchPlan, SearchReach
+from headgate.model.plan import SearchPlan, SearchReach, parse_terms
 from headgate.model.query import ExactFilter, SearchMode
-from headgate.model.terms import parse_terms
 from headgate.store.format import analyser
 from tests.store.damages import FILLER, change_rows, damage_page
 from tests.store.declared import DESK, document, stream_of

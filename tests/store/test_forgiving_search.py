@@ -10,10 +10,9 @@ from msgspec.structs import replace
 
 from headgate.errors import InvalidRequest
 from headgate.model.ids import FieldName
-from headgate.model.plan import SearchPlan, SearchReach
+from headgate.model.plan import SearchPlan, SearchReach, parse_terms
 from headgate.model.query import SearchSort
 from headgate.model.rows import SearchPage
-from headgate.model.terms import parse_terms
 from headgate.store.changes.word_index import WordMerging
 from headgate.store.search import lexical as search_module
 from headgate.store.sql.database import Database

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from hypothesis import given, settings, strategies as st
 
-from headgate.model.ids import RecordId
+from headgate.model.ids import RecordId, digest_of_key
 from headgate.model.plan import KeyPlan
-from headgate.model.reference import digest_of_key
 from tests.store.engines import fresh
 from tests.store.ledger import Ledger
 

@@ -14,8 +14,15 @@ from headgate.errors import GrantConsumed
 from headgate.model.grant import OWNER, OwnerScope, TokenKind
 from headgate.model.ids import ClientId, GrantId, PackageId
 from headgate.model.instants import DAY_US
-from headgate.model.ledger import IssuedGrant, IssuedToken
-from headgate.model.owner import BrowserKind, BrowserSecret, Passkey, SetupLink, SpentChallenge
+from headgate.model.ledger import (
+    BrowserKind,
+    BrowserSecret,
+    IssuedGrant,
+    IssuedToken,
+    Passkey,
+    SetupLink,
+    SpentChallenge,
+)
 from headgate.store.ledger.ledger import Ledger
 from headgate.store.ledger.oauth import OAuthRows
 from tests.audit.chains import KEY, disclosure

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from headgate.errors import NotFound, ResourceLimit
 from headgate.model.declaration import Cardinality
 from headgate.model.hiding import MAX_RULES, HidingRule, RuleId, RuleKind
-from headgate.model.ids import FieldName, RecordId
+from headgate.model.ids import FieldName, RecordId, digest_of_key
 from headgate.model.plan import (
     AggregatePlan,
     BlobPlan,
@@ -30,7 +30,6 @@ from headgate.model.plan import (
 )
 from headgate.model.query import Count, ExactFilter, Metric, Order
 from headgate.model.record import Record
-from headgate.model.reference import digest_of_key
 from headgate.policy.hiding import Hider
 from headgate.store.changes import hiding
 from tests.store.declared import DESK, LOOSE, MARKS, NOTES, declared, document

@@ -9,10 +9,9 @@ from msgspec.structs import replace
 
 from headgate.errors import InvalidRequest
 from headgate.model.ids import ConnectorKey, FieldName
-from headgate.model.plan import SearchPlan, SearchReach, Term
+from headgate.model.plan import SearchPlan, SearchReach, Term, parse_terms
 from headgate.model.query import ExactFilter
 from headgate.model.rows import Batch, Hit, SearchPage
-from headgate.model.terms import parse_terms
 from headgate.store.search import lexical as search_module
 from tests.store.declared import MARKS, NOTES, PAGES, document
 from tests.store.engines import NOW, Driven

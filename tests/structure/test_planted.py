@@ -62,7 +62,5 @@ def test_the_seen_by_a_row_fail_with_its_planted_bug(bug: Bug, copied: Path):
 
 @pytest.mark.soak
 def test_a_bug_that_no_test_of_the_row_sees_is_found(copied: Path):
-    harmless = Bug(
-        "S1-03", "only a comment", "src/headgate/model/reference.py", "#: The form", "#: The plain form"
-    )
+    harmless = Bug("S1-03", "only a comment", "src/headgate/model/ids.py", "#: The form", "#: The plain form")
     assert survivors(harmless, copied, TESTS)[0] == ["S1-03"]

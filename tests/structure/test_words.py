@@ -36,7 +36,7 @@ def test_the_help_of_no_command_has_a_struck_word():
     ("name", "content", "word"),
     [
         ("x.py", "class Door:\n    pass\n", ":1 Door"),
-        ("x.py", "from headgate.web.guard import Visit\n", ":1 Visit"),
+        ("x.py", "from headgate.web.admission import Visit\n", ":1 Visit"),
         ("x.py", "def f(self):\n    return self._kept\n", ":2 _kept"),
         ("x.py", "def test_a_failure_is_told():\n    pass\n", ":1 test_a_failure_is_told"),
         ("x.py", "x = 1  # for whoever wants it\n", ":1 whoever"),

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from headgate.text.budget import Line, compose, cut, size
-from headgate.text.marks import balanced, cut_marked
 from headgate.text.quote import block, fenced, json_text, line, name, unfenced
+from headgate.text.search import balanced, cut_marked
 
 HOSTILE = st.text(
     st.one_of(

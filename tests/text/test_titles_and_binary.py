@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from headgate.text.binary import binary_facts
-from headgate.text.titles import title
+from headgate.text.document import title
+from headgate.text.ladder import binary_facts
 
 HIT = {"stream": "messages", "connection_id": "cin_a", "connector_key": "slack", "display_name": "Work Slack"}
 

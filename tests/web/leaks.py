@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from headgate.errors import NotFound
 from headgate.model.plan import OffsetWindow, Reach, RecordPlan, WindowPlan
 from headgate.model.rows import ShelfSummary
-from headgate.policy import allowance, authorize, clauses, cursors, decide
+from headgate.policy import allowance, clauses, cursors, decide
 from headgate.policy.capability import Use
 from headgate.store.engines import sqlite as sqlite_engine, store as engine
 from headgate.store.queries import aggregates, rows
@@ -21,13 +21,13 @@ Patch = pytest.MonkeyPatch
 
 
 def _everywhere(patch: Patch, replacement: Callable[..., Any]) -> None:
-    for module in (authorize, clauses, decide):
+    for module in (allowance, clauses, decide):
         patch.setattr(module, "authorize", replacement)
 
 
 def _lenient(patch: Patch, use: Use) -> None:
     """Let hidden fields pass for one use."""
-    original = authorize.authorize
+    original = allowance.authorize
 
     def open_wide(scope: Any, name: Any, asked: Use) -> Any:
         declared = scope.declaration.fields.get(name)

@@ -142,7 +142,7 @@ async def test_hosts_origins_and_versions_that_are_not_ours_are_turned_away(prog
     ],
 )
 async def test_a_host_is_ours_by_name_or_because_it_is_at_home(host: str, known: bool):  # noqa: FBT001 - a table
-    from headgate.web.guard import is_known_host  # noqa: PLC0415 - only here
+    from headgate.web.admission import is_known_host  # noqa: PLC0415 - only here
 
     assert is_known_host(host, frozenset({"home.example"})) is known
 

@@ -133,7 +133,7 @@ def assert_shed_politely(found: dict[str, object]) -> None:
     assert found["shed_after"] == 0
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("question", ["in the loop", pytest.param("in a thread", marks=pytest.mark.soak)])
 def test_ten_times_too_much_is_shed_and_the_server_recovers(tmp_path: Path, figure: Figure, question: str):
     """F17, briefly."""
     found = overload(tmp_path, question, 2)

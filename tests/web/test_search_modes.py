@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from headgate.errors import ConfigInvalid
-from headgate.model.terms import MAX_QUERY_CHARS
+from headgate.model.plan import MAX_QUERY_CHARS
 from headgate.store import quick
 from headgate.store.models import choice
 from headgate.store.models.choice import chosen_model

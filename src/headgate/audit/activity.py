@@ -1,14 +1,17 @@
-"""The disclosure log as a person reads it: newest first, filtered, grouped into conversations."""
+"""The disclosure log as a person reads it: entries, conversations, who read a record, and days of unusual reading."""
 
 from __future__ import annotations
 
 import asyncio
+import statistics
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from headgate.audit import chain, report
+import msgspec
+
+from headgate.audit import chain
 from headgate.home import Home
 from headgate.model.disclosure import (
     ANSWERED,
@@ -16,8 +19,83 @@ from headgate.model.disclosure import (
     Disclosure,
 )
 from headgate.model.ids import ClientId, ConnectionId, FieldName, RecordId, StreamName
+from headgate.model.instants import iso
 from headgate.model.ledger import AuditEntry
 from headgate.store.ledger.ledger import Ledger
+
+_AT_ONCE = 1000
+
+
+async def in_pieces(ledger: Ledger) -> AsyncIterator[tuple[AuditEntry, ...]]:
+    """Read the whole chain in order, a piece at a time."""
+    after = 0
+    while found := await ledger.entries(after, _AT_ONCE):
+        yield found
+        after = found[-1].seq
+
+
+async def all_entries(ledger: Ledger) -> AsyncIterator[AuditEntry]:
+    """Read the whole chain in order."""
+    async for piece in in_pieces(ledger):
+        for entry in piece:
+            yield entry
+
+
+async def newest_entries(ledger: Ledger) -> AsyncIterator[AuditEntry]:
+    """Read the whole chain from its end."""
+    before = None
+    while found := await ledger.newest(before, _AT_ONCE):
+        for entry in found:
+            yield entry
+        before = found[-1].first
+
+
+async def who_read(
+    ledger: Ledger, record_id: RecordId, stream: StreamName | None, connection_id: ConnectionId | None
+) -> AsyncIterator[AuditEntry]:
+    """Find every disclosure of a record."""
+    text = msgspec.json.encode(record_id).decode()
+    after = 0
+
+    def showing(entries: Iterable[AuditEntry]) -> list[AuditEntry]:
+        return [one for one in entries if parts_of(read_event(one), record_id, stream, connection_id)]
+
+    while found := await ledger.entries_with(text, after, _AT_ONCE):
+        for entry in await asyncio.to_thread(showing, found):
+            yield entry
+        after = found[-1].seq
+
+
+def read_event(entry: AuditEntry) -> Disclosure:
+    """Decode the event of an entry."""
+    return msgspec.json.decode(entry.event, type=Disclosure)
+
+
+def entry_document(entry: AuditEntry) -> dict[str, Any]:
+    """Write an entry as the JSON document that ``headgate audit`` prints."""
+    event = read_event(entry)
+    return {
+        "seq": entry.seq,
+        **msgspec.to_builtins(event),
+        "at": iso(event.at),
+        "tokens": event.tokens,
+        "record_count": event.record_count,
+        "seal": entry.seal.hex(),
+    }
+
+
+def parts_of(
+    event: Disclosure, record_id: RecordId, stream: StreamName | None, connection_id: ConnectionId | None
+) -> list[Disclosed]:
+    """Find the parts of an event that show a record."""
+    return [
+        part
+        for part in event.parts
+        if record_id in part.record_ids
+        and stream in {None, part.stream}
+        and connection_id in {None, part.connection_id}
+    ]
+
 
 #: Reads of one client with pauses shorter than this belong together.
 GAP_US = 10 * 60 * 1_000_000
@@ -140,7 +218,7 @@ class Activity:
         reads: list[LoggedRead] = []
         entries = await self._ledger.newest(before, _MOST_SCANNED)
         for entry in entries:
-            event = report.read_event(entry)
+            event = read_event(entry)
             if chosen.takes(event):
                 reads.append(LoggedRead(entry.seq, event))
                 if len(reads) == limit:
@@ -152,13 +230,12 @@ class Activity:
     ) -> tuple[RecordRead, ...]:
         """Find who has read a record, newest first; the owner's own looks are left out."""
         found: deque[LoggedRead] = deque(maxlen=limit)
-        async for one in report.who_read(self._ledger, record_id, stream, connection_id):
-            event = report.read_event(one)
+        async for one in who_read(self._ledger, record_id, stream, connection_id):
+            event = read_event(one)
             if event.client_id is not None:
                 found.append(LoggedRead(one.seq, event))
         return tuple(
-            _of_record(one, report.parts_of(one.event, record_id, stream, connection_id))
-            for one in reversed(found)
+            _of_record(one, parts_of(one.event, record_id, stream, connection_id)) for one in reversed(found)
         )
 
     async def export(
@@ -168,12 +245,12 @@ class Activity:
 
         def written(entries: Iterable[AuditEntry]) -> bytes:
             return write(
-                report.entry_document(entry)
+                entry_document(entry)
                 for entry in entries
-                if chosen is None or chosen.takes(report.read_event(entry))
+                if chosen is None or chosen.takes(read_event(entry))
             )
 
-        async for piece in report.in_pieces(self._ledger):
+        async for piece in in_pieces(self._ledger):
             yield await asyncio.to_thread(written, piece)
 
     async def verify(self) -> chain.Verdict:
@@ -198,3 +275,39 @@ def conversations(reads: Iterable[LoggedRead]) -> list[Conversation]:
             found.append(known)
         known.reads.append(read)
     return found
+
+
+#: The usual is taken from the days with reads among so many before.
+USUAL_DAYS = 30
+#: With fewer days with reads there is no usual yet, and a day of fewer records is no reason for an alarm.
+_LEAST_DAYS = 3
+_LEAST_RECORDS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """A day on which a client read more than it usually does."""
+
+    client_id: ClientId
+    #: Days since 1970.
+    day: int
+    records: int
+    #: What it reads on a usual day with reads.
+    usual: int
+
+
+def find_alarms(reads: Mapping[int, Mapping[ClientId, int]], factor: int) -> tuple[Alarm, ...]:
+    """Find the days, newest first, on which a client read more than so many times its usual; 0 finds none."""
+    found: list[Alarm] = []
+    for day in sorted(reads, reverse=True):
+        for client, records in sorted(reads[day].items()):
+            before = [
+                count
+                for other in range(day - USUAL_DAYS, day)
+                if (count := reads.get(other, {}).get(client, 0))
+            ]
+            if factor and len(before) >= _LEAST_DAYS and records >= _LEAST_RECORDS:
+                usual = round(statistics.median(before))
+                if records > factor * usual:
+                    found.append(Alarm(client, day, records, usual))
+    return tuple(found)

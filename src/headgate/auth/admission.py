@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from headgate.audit.budget import DailyBudgets
-from headgate.audit.journal import Discloser
-from headgate.audit.refusals import RefusalLog
+from headgate.audit.journal import Discloser, RefusalLog
 from headgate.auth.keys import digest_of
 from headgate.auth.latest_time import LatestTime
 from headgate.errors import (

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import msgspec
 from authlib.oauth2 import OAuth2Error
 
-from headgate.audit.alarms import USUAL_DAYS, Alarm, find_alarms
+from headgate.audit.activity import USUAL_DAYS, Alarm, find_alarms
 from headgate.auth.latest_time import LatestTime
 from headgate.auth.oauth import entries
 from headgate.auth.oauth.clients import NONE, SECRET_METHODS, ClientOrigin, OAuthClient, from_registration

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from headgate.auth.latest_time import LatestTime
 from headgate.errors import AuthenticationFailed, InvalidRequest, NotFound, SealBroken
-from headgate.model.owner import Passkey, SpentChallenge
+from headgate.model.ledger import Passkey, SpentChallenge
 from headgate.model.sealed import Kind, Sealer
 from headgate.store.ledger.owner import OwnerStore
 

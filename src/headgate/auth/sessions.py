@@ -22,7 +22,7 @@ from headgate.auth.latest_time import LatestTime
 from headgate.auth.limits import SignInLimits
 from headgate.auth.passkeys import PasskeyParty, Passkeys
 from headgate.errors import AuthenticationFailed, InvalidRequest, PermissionRefused
-from headgate.model.owner import BrowserKind, BrowserSecret, SetupLink
+from headgate.model.ledger import BrowserKind, BrowserSecret, SetupLink
 from headgate.store.ledger.owner import OwnerStore
 
 LEAST_CHARS = 10

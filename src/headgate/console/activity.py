@@ -9,8 +9,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
-from headgate.audit.activity import Conversation, LogFilter, conversations
-from headgate.audit.alarms import Alarm
+from headgate.audit.activity import Alarm, Conversation, LogFilter, conversations
 from headgate.console.formatting import counted, day, number
 from headgate.console.pages import Frame, OwnerRequest, View, page, part
 from headgate.model.ids import client_id, stream_name

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from headgate.audit.activity import LogFilter, conversations
-from headgate.audit.alarms import Alarm
+from headgate.audit.activity import Alarm, LogFilter, conversations
 from headgate.auth.clients import ClientOverview, GrantOverview
 from headgate.console.activity import alarm_words, conversation_line
 from headgate.console.agents import agent_path

@@ -34,8 +34,7 @@ from headgate.console import formatting
 from headgate.errors import HeadgateError, InvalidRequest
 from headgate.home import with_home
 from headgate.web.addresses import Handler, WebRequest
-from headgate.web.context import RequestContext
-from headgate.web.replies import HTML, NO_STORE, Header, HttpReply
+from headgate.web.replies import HTML, NO_STORE, Header, HttpReply, RequestContext
 
 SIGN_IN = "/console/sign-in"
 CONFIRM = "/console/confirm"

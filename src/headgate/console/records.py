@@ -16,7 +16,7 @@ from headgate.model.ids import BlobId, ConnectionId, blob_id, connection_id, rec
 from headgate.model.instants import instant
 from headgate.model.query import BlobQuery, ExactFilter, Filter, ListQuery, Order, RecordQuery, SearchQuery
 from headgate.reading.preview import Span, StreamPlace
-from headgate.text.titles import title
+from headgate.text.document import title
 from headgate.web.replies import NO_STORE, HttpReply
 from headgate.wiring import Services
 

@@ -26,8 +26,7 @@ from headgate.console.pages import (
 from headgate.console.passkeys import elsewhere, options_of, signed
 from headgate.errors import AuthenticationFailed, HeadgateError, InvalidRequest, RateLimited
 from headgate.web.addresses import WebRequest
-from headgate.web.context import RequestContext
-from headgate.web.replies import HttpReply
+from headgate.web.replies import HttpReply, RequestContext
 from headgate.wiring import Services
 
 

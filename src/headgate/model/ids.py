@@ -6,13 +6,19 @@ Text from outside becomes an id only through the function of the same name in lo
 
 from __future__ import annotations
 
+import hashlib
+import json
+import math
 import re
 import unicodedata
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NewType
 from urllib.parse import urlsplit
 
-from headgate.errors import InvalidRequest
+import msgspec
+
+from headgate.errors import InvalidRecord, InvalidRequest, InvalidResultId
 
 SubjectId = NewType("SubjectId", str)
 ClientId = NewType("ClientId", str)
@@ -170,3 +176,114 @@ def _opaque(text: str, param: str) -> str:
 
 def _refused(param: str, rule: str) -> InvalidRequest:
     return InvalidRequest(f"{param} {rule}.", param=param)
+
+
+#: The form of most ids; one that matches needs no further check.
+_PLAIN = re.compile(r"(?:([A-Za-z0-9_-]+)/)?([A-Za-z0-9_-]+):([A-Za-z0-9_-]+)")
+_DIGEST_BYTES = 12
+_GRAMMARS = "An id is 'connection_id/stream:record_id' or 'stream:record_id'."
+
+
+class RecordRef(msgspec.Struct, frozen=True):
+    """Which record: its stream and key, and its connection when that is known."""
+
+    connection_id: ConnectionId | None
+    stream: StreamName
+    record_id: RecordId
+    #: Set where ``record_id`` is only the beginning of a long key: the digest of the whole one.
+    key_digest: bytes | None = None
+
+
+def digest_of_key(record_id: RecordId) -> bytes:
+    """Return the digest that stands for a long key in a handle."""
+    return hashlib.sha256(record_id.encode()).digest()[:_DIGEST_BYTES]
+
+
+def parse_result_id(text: str) -> RecordRef:
+    """Take a result id apart; nothing is looked up.
+
+    Raises:
+        InvalidResultId: a part is missing, reserved, or tries to leave its place.
+    """
+    plain = _PLAIN.fullmatch(text)
+    if plain is not None:
+        connection_id = None if plain[1] is None else ConnectionId(plain[1])
+        return RecordRef(connection_id, StreamName(plain[2]), RecordId(plain[3]))
+    connection, slash, rest = text.partition("/")
+    stream, colon, record = (rest if slash else text).partition(":")
+    if not colon:
+        raise InvalidResultId(f"The id has no ':' between stream and record. {_GRAMMARS}")
+    for part in (stream, record, *([connection] if slash else [])):
+        problem = _problem(part)
+        if problem:
+            raise InvalidResultId(f"A part of the id {problem}. {_GRAMMARS}")
+    if ":" in connection and slash:
+        raise InvalidResultId(f"The connection in the id contains ':'. {_GRAMMARS}")
+    return RecordRef(ConnectionId(connection) if slash else None, StreamName(stream), RecordId(record))
+
+
+def format_result_id(ref: RecordRef) -> str | None:
+    """Write a reference as a result id, or say that the grammar cannot hold it."""
+    if ref.connection_id is None:
+        text = f"{ref.stream}:{ref.record_id}"
+    else:
+        text = f"{ref.connection_id}/{ref.stream}:{ref.record_id}"
+        if _PLAIN.fullmatch(text):
+            # As plain as almost all are, with no second slash or colon; what is not is looked at part by part.
+            return text
+    if _problem(ref.stream) or _problem(ref.record_id) or ":" in ref.stream:
+        return None
+    if ref.connection_id is not None and (_problem(ref.connection_id) or ":" in ref.connection_id):
+        return None
+    return text
+
+
+def _problem(part: str) -> str | None:
+    if not part:
+        return "is empty"
+    if "/" in part or "\\" in part:
+        return "contains a path separator"
+    if ".." in part or part == ".":
+        return "contains a path step"
+    # What does not show itself cannot be copied out of a text unharmed.
+    return None if is_plain(part) else "contains a character that cannot be shown"
+
+
+def canonical_key(parts: Sequence[object]) -> RecordId:
+    """Write a primary key as one text: the part itself, or a JSON array of strings for several."""
+    texts = [key_text(part) for part in parts]
+    if not texts:
+        raise InvalidRecord("A key needs at least one part.")
+    if len(texts) == 1:
+        return record_id(texts[0])
+    return record_id(json.dumps(texts, ensure_ascii=False, separators=(",", ":")))
+
+
+def key_parts(key: RecordId, width: int) -> tuple[str, ...]:
+    """Take a canonical key string apart again into its parts, as text."""
+    if width == 1:
+        return (key,)
+    try:
+        parts = tuple(msgspec.json.decode(key, type=list[str]))
+    except msgspec.DecodeError:
+        parts = ()
+    # Only the one spelling that we write is canonical: other white space or escapes are another text.
+    if len(parts) == width and canonical_key(parts) == key:
+        return parts
+    raise InvalidRecord(f"The key must be a minified JSON array of {width} strings.")
+
+
+def key_text(part: object) -> str:
+    """Write one part of a key as text, the way JSON writes it."""
+    match part:
+        case str():
+            return part
+        case bool():
+            return "true" if part else "false"
+        case int():
+            return str(part)
+        case float() if math.isfinite(part):
+            # JSON does not tell 1.0 from 1, so neither may a key.
+            return str(int(part)) if part.is_integer() else repr(part)
+        case _:
+            raise InvalidRecord("A key part must be a string, a number or a boolean.")

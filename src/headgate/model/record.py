@@ -1,14 +1,16 @@
-"""Records and tombstones, as they are stored and as they are read."""
+"""Records and tombstones, as they are stored and as they are read; connections, and how fresh their records are."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any, cast
 
 import msgspec
 
 from headgate.model.ids import ConnectionId, ConnectorKey, RecordId, StreamName
+from headgate.model.instants import instant, iso
 
 #: Members of one object of a record, at any depth: every reader can list that many.
 MAX_KEYS = 1000
@@ -91,3 +93,90 @@ class Tombstone:
     id: RecordId
     deleted_at: int
     emitted_at: int
+
+
+_SECOND_US = 1_000_000
+#: After failures the pause is doubled each time, up to this.
+_PAUSE_SECONDS_MOST = 24 * 3600
+_DOUBLINGS_MOST = 16
+_MEMBER = "freshness"
+
+
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    """What was noted when an account was fetched. Times are microseconds since 1970."""
+
+    #: When it was last tried, and when it last succeeded; None: never.
+    attempted_at: int | None = None
+    succeeded_at: int | None = None
+    #: When it is tried again without being asked to; None: only when the owner asks.
+    next_at: int | None = None
+    #: Why the last attempt failed; empty if it did not.
+    error: str = ""
+    #: How many attempts have failed since one succeeded.
+    failures: int = 0
+
+    def status(self, now: int) -> str:
+        """Return whether the records are those of the account, as far as is known: `current`, `stale` or `unknown`."""
+        if self.attempted_at is None:
+            return "unknown"
+        if self.error or self.succeeded_at is None:
+            return "stale"
+        if self.next_at is None:
+            return "unknown"
+        # An attempt may be late by as much as the pause before it.
+        pause = self.next_at - self.attempted_at
+        return "current" if now <= self.next_at + pause else "stale"
+
+    def after(self, now: int, error: str, every_seconds: int) -> Freshness:
+        """Note an attempt: it succeeded if there is no error. With 0 seconds no next one is planned."""
+        failures = self.failures + 1 if error else 0
+        pause = max(
+            every_seconds, min(every_seconds * 2 ** min(failures, _DOUBLINGS_MOST), _PAUSE_SECONDS_MOST)
+        )
+        return Freshness(
+            now,
+            self.succeeded_at if error else now,
+            now + pause * _SECOND_US if every_seconds else None,
+            error,
+            failures,
+        )
+
+    def document(self) -> dict[str, Any]:
+        """Write it as JSON for people and for the state of a connection."""
+        return {
+            "attempted_at": _text(self.attempted_at),
+            "succeeded_at": _text(self.succeeded_at),
+            "next_at": _text(self.next_at),
+            "error": self.error,
+            "failures": self.failures,
+        }
+
+
+def freshness_in(state: Mapping[str, Any]) -> Freshness | None:
+    """Read it from the state of a connection; None if nothing was noted, or it is no account."""
+    found = state.get(_MEMBER)
+    if not isinstance(found, dict):
+        return None
+    members = cast("dict[str, Any]", found)
+    failures = members.get("failures")
+    return Freshness(
+        _instant(members.get("attempted_at")),
+        _instant(members.get("succeeded_at")),
+        _instant(members.get("next_at")),
+        str(members.get("error") or ""),
+        failures if isinstance(failures, int) else 0,
+    )
+
+
+def with_freshness(state: Mapping[str, Any], noted: Freshness) -> dict[str, Any]:
+    """Put it into the state of a connection."""
+    return {**state, _MEMBER: noted.document()}
+
+
+def _text(moment: int | None) -> str | None:
+    return None if moment is None else iso(moment)
+
+
+def _instant(text: object) -> int | None:
+    return instant(text) if isinstance(text, str) else None

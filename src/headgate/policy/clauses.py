@@ -1,26 +1,126 @@
-"""The clauses of a query, each made concrete under a scope: select, filter, sort, expand."""
+"""The clauses of a query, each made concrete under a scope: select, filter, sort, expand, and what a search looks at."""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Sequence
 
 from headgate.errors import (
+    ConnectionNotFound,
     InsufficientScope,
     InvalidExpand,
     InvalidRequest,
     InvalidSort,
     TimeRangeExceeded,
+    Unsupported,
 )
-from headgate.model.declaration import RangeOperator
+from headgate.model.declaration import Field, FieldKind, RangeOperator
 from headgate.model.grant import TimeConstraint
 from headgate.model.ids import FieldName
+from headgate.model.instants import instant, is_date
 from headgate.model.plan import ExpandPlan
-from headgate.model.query import ExactFilter, ExpandRequest, Filter, ListQuery, Order, RangeFilter
-from headgate.policy.allowance import Allowance, StreamScope
-from headgate.policy.authorize import authorize
+from headgate.model.query import (
+    ExactFilter,
+    ExpandRequest,
+    Filter,
+    ListQuery,
+    Order,
+    RangeFilter,
+    Scalar,
+    SearchMode,
+    SearchQuery,
+)
+from headgate.policy.allowance import Allowance, StreamScope, authorize
 from headgate.policy.capability import RelationCapability, Use
-from headgate.policy.choose import ambiguous, join
-from headgate.policy.values import exact_value, ordered_value
+from headgate.policy.choose import ambiguous, choose, join, of_connector
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
+_NUMBER = re.compile(r"[+-]?([0-9]{1,32}(\.[0-9]{0,32})?|\.[0-9]{1,32})([eE][+-]?[0-9]{1,3})?")
+_LARGEST = 2**63 - 1
+_MAX_TEXT = 4096
+
+
+def exact_value(field: Field, value: Scalar) -> Scalar:
+    """Read the value an exact filter compares with."""
+    match field.kind:
+        case FieldKind.BOOLEAN:
+            return _boolean(field, value)
+        case FieldKind.TEXT:
+            return _text(field, value)
+        case _:
+            return ordered_value(field, value)
+
+
+def ordered_value(field: Field, value: Scalar) -> int | float:
+    """Read the value a range filter compares with."""
+    if isinstance(value, bool):
+        raise _refused(field)
+    if field.kind.is_time:
+        return _time(field, value)
+    return _integer(field, value) if field.kind is FieldKind.INTEGER else _number(field, value)
+
+
+def _boolean(field: Field, value: Scalar) -> bool:
+    if isinstance(value, bool):
+        return value
+    if value in {"true", "false"}:
+        return value == "true"
+    raise _refused(field)
+
+
+def _text(field: Field, value: Scalar) -> str:
+    text = value if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
+    if len(text) > _MAX_TEXT or "\0" in text:
+        raise _refused(field)
+    return text
+
+
+def _time(field: Field, value: str | float) -> int:
+    moment = instant(value) if isinstance(value, str) else None
+    if moment is None or (field.kind is FieldKind.DATE and not is_date(str(value))):
+        raise _refused(field)
+    return moment
+
+
+def _integer(field: Field, value: str | float) -> int:
+    if isinstance(value, str):
+        if not _INTEGER.fullmatch(value):
+            raise _refused(field)
+        value = int(value)
+    if isinstance(value, float):
+        if not value.is_integer():
+            raise _refused(field)
+        value = int(value)
+    if abs(value) > _LARGEST:
+        raise _refused(field)
+    return value
+
+
+def _number(field: Field, value: str | float) -> int | float:
+    if isinstance(value, str):
+        if not _NUMBER.fullmatch(value):
+            raise _refused(field)
+        value = int(value) if _INTEGER.fullmatch(value) else float(value)
+    if not math.isfinite(value) or (isinstance(value, int) and abs(value) > _LARGEST):
+        raise _refused(field)
+    return value
+
+
+_EXPECTED = {
+    FieldKind.TEXT: "a text",
+    FieldKind.INTEGER: "a whole number",
+    FieldKind.NUMBER: "a number",
+    FieldKind.BOOLEAN: "true or false",
+    FieldKind.DATE: "a date such as 2026-04-01",
+    FieldKind.DATE_TIME: "a time such as 2026-04-01T09:30:00Z",
+    FieldKind.JSON: "nothing: it cannot be compared",
+}
+
+
+def _refused(field: Field) -> InvalidRequest:
+    return InvalidRequest(f"'{field.name}' is compared with {_EXPECTED[field.kind]}.", param="filter")
+
 
 MAX_FILTERS = 16
 _LOWER = {RangeOperator.GTE, RangeOperator.GT}
@@ -150,3 +250,43 @@ def _expand_limit(capability: RelationCapability, asked: ExpandRequest) -> int:
             f"expand_limit of '{asked.name}' must be 1 to {expansion.max_limit}.", param="expand_limit"
         )
     return asked.limit
+
+
+def searched_scopes(allowance: Allowance, query: SearchQuery) -> tuple[StreamScope, ...]:
+    """Find the streams that a search looks at."""
+    if query.mode is not SearchMode.LEXICAL and not allowance.rules.has_meaning:
+        raise Unsupported(f"This server has no {query.mode} search.", param="mode")
+    return tuple(scope for scope in _named(allowance, query) if _is_searched(scope, query.mode))
+
+
+def _named(allowance: Allowance, query: SearchQuery) -> tuple[StreamScope, ...]:
+    scopes = allowance.scopes
+    if query.streams is not None:
+        if not allowance.access.is_owner:
+            for name in query.streams:
+                # The refusal is the same as for reading it.
+                if name not in allowance.by_stream:
+                    choose(allowance, name, None)
+        scopes = tuple(scope for scope in scopes if scope.stream in query.streams)
+    if query.connector_key is not None:
+        # A connector without such streams is searched, and has no hits; one that is not visible is refused.
+        of_connector(allowance.scopes, query.connector_key)
+        scopes = tuple(scope for scope in scopes if scope.connector_key == query.connector_key)
+    if query.connection_id is None:
+        return scopes
+    if not any(scope.on(query.connection_id) for scope in allowance.scopes):
+        raise ConnectionNotFound(param="connection_id")
+    return tuple(found for scope in scopes if (found := scope.on(query.connection_id)) is not None)
+
+
+def _is_searched(scope: StreamScope, mode: SearchMode) -> bool:
+    by_words = mode is not SearchMode.SEMANTIC and bool(scope.capability.searchable())
+    return by_words or (mode is not SearchMode.LEXICAL and bool(scope.capability.comparable()))
+
+
+def search_filters(scopes: Sequence[StreamScope], query: SearchQuery) -> tuple[Filter, ...]:
+    """Read the filters of a search, which mean the same in every stream that it looks at."""
+    made = {filters(scope, query.filters) for scope in scopes}
+    if len(made) > 1:
+        raise InvalidRequest("The filter means different things in several sources.", param="filter")
+    return next(iter(made), ())

@@ -23,6 +23,7 @@ from headgate.errors import (
 )
 from headgate.model.ids import ConnectionId, FieldName, StreamName
 from headgate.model.plan import (
+    MAX_QUERY_CHARS,
     AggregatePlan,
     BlobPlan,
     ChangesPlan,
@@ -36,6 +37,7 @@ from headgate.model.plan import (
     SearchReach,
     TimeGroups,
     WindowPlan,
+    parse_terms,
 )
 from headgate.model.query import (
     DEFAULT_CONTEXT_CHARS,
@@ -55,15 +57,13 @@ from headgate.model.query import (
     SearchQuery,
     WindowQuery,
 )
-from headgate.model.terms import MAX_QUERY_CHARS, parse_terms
 from headgate.model.warning import ReadWarning, limit_clamped
 from headgate.policy import clauses, cursors
-from headgate.policy.allowance import Allowance, StreamScope
-from headgate.policy.authorize import authorize
+from headgate.policy.allowance import Allowance, StreamScope, authorize
 from headgate.policy.capability import Use
 from headgate.policy.choose import ambiguous, choose, on_connection
+from headgate.policy.clauses import search_filters, searched_scopes
 from headgate.policy.cursors import Seals
-from headgate.policy.searched import search_filters, searched_scopes
 
 _Plan = TypeVar("_Plan")
 _METRIC_USES = {

@@ -14,15 +14,13 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from headgate.errors import ConnectionNotFound
-from headgate.model.flags import flag_line
-from headgate.model.freshness import Freshness, freshness_in
 from headgate.model.grant import Access, TokenKind
 from headgate.model.ids import ConnectionId, ConnectorKey, FieldName, StreamName
 from headgate.model.instants import iso
 from headgate.model.plan import Reach
 from headgate.model.query import SchemaQuery
-from headgate.model.record import Connection
-from headgate.model.wire import FieldFlags, FlagBody
+from headgate.model.record import Connection, Freshness, freshness_in
+from headgate.model.wire import FieldFlags, FlagBody, flag_line
 from headgate.policy.allowance import StreamScope
 from headgate.policy.capability import AGGREGATIONS, FieldCapability, Flag, RelationCapability, Use
 from headgate.policy.choose import choose

@@ -21,8 +21,8 @@ from headgate.policy.decide import decide_search
 from headgate.reading.home import CurrentRead, Labels, Served, bounded, labels_of, time_field
 from headgate.reading.links import record_path, search_link, search_path, window_path
 from headgate.reading.port import Body
-from headgate.text.marks import cut_marked
-from headgate.text.titles import TITLE_SOURCES, title_field
+from headgate.text.document import TITLE_SOURCES, title_field
+from headgate.text.search import cut_marked
 
 _SCORE_KINDS = {SearchMode.LEXICAL: "relevance", SearchMode.SEMANTIC: "cosine_similarity"}
 _FURTHER_CHARS = 48

@@ -19,9 +19,8 @@ import msgspec
 
 from headgate.errors import HeadgateError, InvalidRequest, NotFound, UpstreamUnreachable
 from headgate.home import Home
-from headgate.model.freshness import Freshness, freshness_in, with_freshness
 from headgate.model.ids import ConnectionId, connector_key
-from headgate.model.record import Connection
+from headgate.model.record import Connection, Freshness, freshness_in, with_freshness
 from headgate.sources.importing import (
     Importer,
     ImportJob,

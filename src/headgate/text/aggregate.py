@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, cast
 
 from headgate.model.query import MAX_GROUPS
 from headgate.model.wire import AggregateBody, GroupBody, Json
-from headgate.text.binary import binary_facts
 from headgate.text.budget import AGGREGATE_TEXT, ELLIPSIS, cut, size
+from headgate.text.ladder import binary_facts
 from headgate.text.quote import fenced, json_text, name
 
 _KEY_CHARS = 60

@@ -10,8 +10,17 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, cast
 
-from headgate.model.flags import aggregations_of, flag_line, searches_of, usable_only
-from headgate.model.wire import ConnectorBody, FieldFlags, GrantedConnection, SchemaBody, StreamBody
+from headgate.model.wire import (
+    ConnectorBody,
+    FieldFlags,
+    GrantedConnection,
+    SchemaBody,
+    StreamBody,
+    aggregations_of,
+    flag_line,
+    searches_of,
+    usable_only,
+)
 from headgate.text.budget import (
     SCHEMA_INDEX_TEXT,
     SCHEMA_NAMES_TEXT,

@@ -15,12 +15,10 @@ import msgspec
 from starlette.types import Receive, Scope, Send
 
 from headgate.errors import InvalidRequest, MethodRefused, NotFound, ResourceLimit
-from headgate.web.admission import Callers
+from headgate.web.admission import Callers, Sharing
 from headgate.web.api.definitions import Endpoint
-from headgate.web.context import RequestContext
-from headgate.web.guard import Sharing
 from headgate.web.refusals import Flavour
-from headgate.web.replies import PDPP_VERSION, Header, HttpReply
+from headgate.web.replies import PDPP_VERSION, Header, HttpReply, RequestContext
 from headgate.wiring import Services
 
 _PLACE = re.compile(r"{(\w+)}")

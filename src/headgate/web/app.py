@@ -16,13 +16,12 @@ from starlette.types import ASGIApp
 from headgate.auth.documents import load_secret
 from headgate.mcp.gateway.hosted import MAX_BODY_BYTES as MAX_GATEWAY_BYTES, PATH as GATEWAY_PATH
 from headgate.mcp.serve.hosted import MAX_BODY_BYTES as MAX_MCP_BYTES, PATH as MCP_PATH
-from headgate.web import health, mcp, pages
+from headgate.web import mcp, pages
 from headgate.web.addresses import Address, AddressTable
-from headgate.web.admission import Callers, EdgeAdmission
-from headgate.web.api import metadata, oauth
+from headgate.web.admission import AllowedCallers, Callers, EdgeAdmission, Guard, Sharing
+from headgate.web.api import oauth
 from headgate.web.api.addresses import api_addresses
 from headgate.web.front import Front
-from headgate.web.guard import AllowedCallers, Guard, Sharing
 from headgate.web.refusals import MCP_METADATA_PATH, METADATA_PATH, Flavour
 from headgate.wiring import Services
 
@@ -31,14 +30,14 @@ ADDRESSES: tuple[Address, ...] = (
     Address("GET", "/docs", Callers.ANYONE, pages.docs),
     Address("GET", "/openapi.json", Callers.ANYONE, pages.openapi),
     Address("GET", "/icon.svg", Callers.ANYONE, pages.icon),
-    Address("GET", "/healthz", Callers.ANYONE, health.healthz),
-    Address("GET", "/readyz", Callers.ANYONE, health.readyz),
-    Address("GET", "/metrics", Callers.OWNER, health.metrics),
+    Address("GET", "/healthz", Callers.ANYONE, pages.healthz),
+    Address("GET", "/readyz", Callers.ANYONE, pages.readyz),
+    Address("GET", "/metrics", Callers.OWNER, pages.metrics),
     *(
         Address("GET", path, Callers.ANYONE, handler, sharing=Sharing.EVERY_PAGE)
         for path, handler in (
-            (METADATA_PATH, metadata.resource_metadata),
-            (f"{METADATA_PATH}/v1", metadata.resource_metadata),
+            (METADATA_PATH, pages.resource_metadata),
+            (f"{METADATA_PATH}/v1", pages.resource_metadata),
             (MCP_METADATA_PATH, mcp.mcp_metadata),
         )
     ),

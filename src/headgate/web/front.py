@@ -18,11 +18,9 @@ from headgate.errors import HeadgateError, MisdirectedRequest, ResourceLimit, Se
 from headgate.model.ids import RequestId
 from headgate.telemetry import get_logger, logs_requests
 from headgate.web.addresses import Address, AddressTable, WebRequest
-from headgate.web.admission import EdgeAdmission
-from headgate.web.context import REQUEST, RequestContext, read_headers
-from headgate.web.guard import Guard, asked_method, permission, sharing_headers
+from headgate.web.admission import EdgeAdmission, Guard, asked_method, permission, sharing_headers
 from headgate.web.refusals import Flavour, refusal
-from headgate.web.replies import NO_STORE, HttpReply, ResponseSender
+from headgate.web.replies import NO_STORE, REQUEST, HttpReply, RequestContext, ResponseSender, read_headers
 from headgate.wiring import Services
 
 _ID_BYTES = 8

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from headgate.web.guard import REQUESTS_AHEAD
+from headgate.web.admission import REQUESTS_AHEAD
 
 #: Where in the state of a scope it is noted that the rest of the body is not waited for.
 BODY_CUT = "body_cut"

@@ -25,8 +25,7 @@ from headgate.errors import (
     RateLimited,
     StorageUnusable,
 )
-from headgate.web.context import RequestContext
-from headgate.web.replies import JSON, NO_STORE, PLAIN_JSON, PRIVATE, Header, HttpReply
+from headgate.web.replies import JSON, NO_STORE, PLAIN_JSON, PRIVATE, Header, HttpReply, RequestContext
 
 METADATA_PATH = "/.well-known/oauth-protected-resource"
 MCP_METADATA_PATH = f"{METADATA_PATH}/mcp"

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from headgate.audit.activity import all_entries, read_event
 from headgate.audit.chain import read_notes, verify
-from headgate.audit.report import all_entries, read_event
 from headgate.errors import StorageUnusable
 from headgate.home import Home, home_in
 from headgate.model.ids import ConnectionId

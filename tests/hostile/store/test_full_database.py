@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import psycopg
 import pytest
 
-from headgate.audit.report import all_entries, read_event
+from headgate.audit.activity import all_entries, read_event
 from headgate.auth.grants import OWNER
 from headgate.auth.keys import digest_of
 from headgate.home import home_in, open_home
@@ -24,7 +24,7 @@ from headgate.model.grant import TokenKind
 from headgate.model.ids import ConnectionId
 from headgate.model.ledger import IssuedGrant, IssuedToken
 from headgate.store.engines import commands
-from headgate.store.engines.postgres_ledger import PostgresLedger
+from headgate.store.engines.postgres import PostgresLedger
 from headgate.store.postgres.migrate import open_place
 from tests import postgres
 from tests.hostile.store.small_disks import fill_disk, free_disk, small_disk

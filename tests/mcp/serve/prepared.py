@@ -10,11 +10,9 @@ import msgspec
 
 from headgate.errors import HeadgateError
 from headgate.mcp.serve.call import call
-from headgate.mcp.serve.handles import HandleMaker
-from headgate.mcp.serve.reader import Reader
+from headgate.mcp.serve.reader import HandleMaker, Reader
 from headgate.mcp.serve.results import Outcome
-from headgate.model.ids import BlobId, ConnectionId, RequestId
-from headgate.model.reference import digest_of_key
+from headgate.model.ids import BlobId, ConnectionId, RequestId, digest_of_key
 from headgate.model.sealed import KeyRing, Sealer, SealKey
 from headgate.reading.port import BlobAnswer, ReadAnswer
 

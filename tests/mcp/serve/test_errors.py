@@ -11,7 +11,7 @@ import pytest
 
 from headgate import errors
 from headgate.errors import HeadgateError
-from headgate.mcp.serve.errors import failed
+from headgate.mcp.serve.results import failed
 from headgate.mcp.serve.tools import TOOLS
 from headgate.model.grant import StreamGrant
 from tests.mcp.serve.prepared import CountingPort, run

@@ -14,12 +14,10 @@ from hypothesis import HealthCheck, Phase, example, given, settings, strategies 
 
 from headgate.auth.grants import Choice, Conditions, issue
 from headgate.mcp.serve.call import TOOL_HANDLERS, call
-from headgate.mcp.serve.handles import HandleMaker
-from headgate.mcp.serve.reader import Reader
+from headgate.mcp.serve.reader import HandleMaker, Reader
 from headgate.mcp.serve.results import ServerIdentity, result_of
 from headgate.mcp.serve.tools import TOOLS
-from headgate.model.ids import RequestId, StreamName
-from headgate.model.reference import RecordRef
+from headgate.model.ids import RecordRef, RequestId, StreamName
 from headgate.model.rows import Batch
 from headgate.policy.allowance import SourceCatalog
 from headgate.reading.home import ReadContext

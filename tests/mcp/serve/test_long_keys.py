@@ -13,11 +13,10 @@ import pytest
 
 from headgate.auth.credentials import home_credential_path, write_token
 from headgate.errors import InvalidResultId
-from headgate.mcp.serve.handles import HandleMaker, KnownKeys
+from headgate.mcp.serve.reader import HandleMaker, KnownKeys
 from headgate.model.grant import StreamGrant, TimeConstraint
-from headgate.model.ids import RecordId
+from headgate.model.ids import RecordId, RecordRef
 from headgate.model.instants import instant
-from headgate.model.reference import RecordRef
 from headgate.model.sealed import KeyRing, Kind, Sealer, SealKey
 from tests.http_clients import ask_once
 from tests.mcp.serve.test_bytes import in_two_accounts, message

@@ -14,8 +14,7 @@ import msgspec
 from headgate.audit.budget import DailyBudgets, FileCounter
 from headgate.home import open_home
 from headgate.mcp.serve.call import call
-from headgate.mcp.serve.handles import HandleMaker
-from headgate.mcp.serve.reader import Reader
+from headgate.mcp.serve.reader import HandleMaker, Reader
 from headgate.mcp.serve.results import Outcome
 from headgate.model.disclosure import Disclosure
 from headgate.model.grant import Access, AccessMode, Grant, StreamGrant, TokenKind

@@ -21,11 +21,11 @@ from headgate.model.plan import (
     RecordPlan,
     SearchPlan,
     SearchReach,
+    parse_terms,
 )
 from headgate.model.query import Metric
 from headgate.model.record import Record, Tombstone
 from headgate.model.rows import Batch
-from headgate.model.terms import parse_terms
 from headgate.store.engines.postgres import PostgresStore
 from headgate.store.postgres.migrate import open_place
 from tests import postgres

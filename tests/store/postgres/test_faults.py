@@ -16,10 +16,9 @@ import pytest
 
 from headgate.errors import QueryTimeout, StorageFull, StorageUnusable
 from headgate.model.ids import FieldName, RecordId
-from headgate.model.plan import AggregatePlan, ChangesPlan, RecordPlan, SearchPlan, SearchReach
+from headgate.model.plan import AggregatePlan, ChangesPlan, RecordPlan, SearchPlan, SearchReach, parse_terms
 from headgate.model.query import Metric
 from headgate.model.rows import Batch
-from headgate.model.terms import parse_terms
 from headgate.store.changes import writer
 from headgate.store.engines import postgres_readers as readers
 from headgate.store.engines.postgres import PostgresStore

@@ -10,9 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from headgate.model.ids import FieldName
-from headgate.model.plan import SearchPlan, SearchReach
+from headgate.model.plan import SearchPlan, SearchReach, parse_terms
 from headgate.model.query import SearchSort
-from headgate.model.terms import parse_terms
 from headgate.store.changes.word_index import WordMerging
 from headgate.store.sql.database import Database
 from tests import postgres

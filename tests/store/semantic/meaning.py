@@ -16,10 +16,9 @@ import psycopg
 
 from headgate.home import open_home
 from headgate.model.ids import FieldName
-from headgate.model.plan import Reach, SearchPlan, SearchReach
+from headgate.model.plan import Reach, SearchPlan, SearchReach, parse_terms
 from headgate.model.query import SearchMode
 from headgate.model.rows import SearchPage
-from headgate.model.terms import parse_terms
 from headgate.store.engines.postgres import PostgresStore
 from headgate.store.engines.sqlite import SqliteStore
 from headgate.store.engines.store import Store

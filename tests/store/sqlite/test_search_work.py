@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from headgate.model.ids import FieldName
-from headgate.model.plan import SearchPlan, SearchReach
-from headgate.model.terms import parse_terms
+from headgate.model.plan import SearchPlan, SearchReach, parse_terms
 from tests.store.engines import fresh
 from tests.store.ledger import Ledger
 from tests.store.sqlite.read_work import CountingReader, Work

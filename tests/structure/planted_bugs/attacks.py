@@ -184,7 +184,7 @@ BUGS = (
     Bug(
         "tests/web/test_admission.py::test_a_host_is_ours_by_name_or_because_it_is_at_home",
         "only the beginning of a host is read",
-        "src/headgate/web/guard.py",
+        "src/headgate/web/admission.py",
         "parts = _HOST.fullmatch(host)",
         "parts = _HOST.match(host)",
     ),

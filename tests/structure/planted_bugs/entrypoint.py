@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.structure.planted import Bug
 
-_ARGUMENTS = "src/headgate/mcp/serve/arguments.py"
+_ARGUMENTS = "src/headgate/mcp/serve/call.py"
 _CREDENTIALS = "src/headgate/auth/credentials.py"
 _CURSOR_PAGE = "docs/how-to/connect-cursor.md"
 _DECIDE = "src/headgate/policy/decide.py"
@@ -40,7 +40,7 @@ BUGS = (
     Bug(
         "S2-05",
         "the help of mcp offers a profile",
-        "src/headgate/cli/mcp.py",
+        "src/headgate/cli/serve.py",
         'help="The server name that the client sees."',
         'help="The profile or server name that the client sees."',
     ),
@@ -274,7 +274,7 @@ BUGS = (
     Bug(
         "S2-48",
         "a deletion is printed without its id",
-        "src/headgate/text/row.py",
+        "src/headgate/text/records.py",
         "deleted_at={json_text(row.get('deleted_at'))} id={record_id}",
         "deleted_at={json_text(row.get('deleted_at'))}",
     ),

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from tests.structure.planted import Bug
 
-_ARGUMENTS = "src/headgate/mcp/serve/arguments.py"
-_BINARY = "src/headgate/text/binary.py"
+_ARGUMENTS = "src/headgate/mcp/serve/call.py"
+_BINARY = "src/headgate/text/ladder.py"
 _DECIDE = "src/headgate/policy/decide.py"
 _FIELD = "src/headgate/mcp/serve/field.py"
-_HANDLES = "src/headgate/mcp/serve/handles.py"
+_HANDLES = "src/headgate/mcp/serve/reader.py"
 _LADDER = "src/headgate/text/ladder.py"
 _RESOURCES = "src/headgate/mcp/serve/resources.py"
-_ROW = "src/headgate/text/row.py"
+_ROW = "src/headgate/text/records.py"
 _SEARCH = "src/headgate/mcp/serve/search.py"
 _SEARCH_TEXT = "src/headgate/text/search.py"
 _READS = "src/headgate/model/reads.py"

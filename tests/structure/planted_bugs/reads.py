@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.structure.planted import Bug
 
-_ARGUMENTS = "src/headgate/mcp/serve/arguments.py"
+_ARGUMENTS = "src/headgate/mcp/serve/call.py"
 _CHOOSE = "src/headgate/policy/choose.py"
 _DECIDE = "src/headgate/policy/decide.py"
 _DOCUMENT = "src/headgate/text/document.py"
@@ -39,7 +39,7 @@ BUGS = (
     Bug(
         "S2-54",
         "a highlight that is cut is not closed",
-        "src/headgate/text/marks.py",
+        "src/headgate/text/search.py",
         "[*out, CLOSE] if is_written else out",
         "out",
     ),
@@ -53,14 +53,14 @@ BUGS = (
     Bug(
         "S2-56",
         "a title is dated by sent_at and authored_at only",
-        "src/headgate/text/titles.py",
+        "src/headgate/text/document.py",
         '"authored_at", "created_at", "source_created_at", "occurred_at", "updated_at")',
         '"authored_at")',
     ),
     Bug(
         "S2-57",
         "a search of one connection searches all",
-        "src/headgate/policy/searched.py",
+        "src/headgate/policy/clauses.py",
         "    return tuple(found for scope in scopes if (found := scope.on(query.connection_id)) is not None)\n",
         "    return scopes\n",
     ),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tests.structure.planted import Bug
 
-_ARGUMENTS = "src/headgate/mcp/serve/arguments.py"
-_ERRORS = "src/headgate/mcp/serve/errors.py"
-_HANDLES = "src/headgate/mcp/serve/handles.py"
+_ARGUMENTS = "src/headgate/mcp/serve/call.py"
+_ERRORS = "src/headgate/mcp/serve/results.py"
+_HANDLES = "src/headgate/mcp/serve/reader.py"
 _READER = "src/headgate/mcp/serve/reader.py"
-_REFERENCE = "src/headgate/model/reference.py"
+_REFERENCE = "src/headgate/model/ids.py"
 _SEARCH = "src/headgate/mcp/serve/search.py"
 _TEXT = "src/headgate/text/search.py"
 

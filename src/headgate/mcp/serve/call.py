@@ -1,29 +1,344 @@
-"""Run a tool: read its arguments, read through the port, and turn every result or failure into an outcome."""
+"""Run a tool: check its arguments and make a query of them, read, and turn every result or failure into an outcome.
+
+An error in the arguments is answered without a call to the resource server.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, cast
+import difflib
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar, cast
 
-from headgate.errors import HeadgateError, InvalidRequest, ToolHandlerFailed
-from headgate.mcp.serve.arguments import (
-    aggregate_query,
-    list_query,
-    record_query,
-    schema_query,
-    search_query,
-    window_query,
+import msgspec
+from msgspec.structs import replace
+
+from headgate.errors import (
+    ConflictingConnectionId,
+    HeadgateError,
+    InvalidExpand,
+    InvalidFieldWindowSelector,
+    InvalidFilter,
+    InvalidRequest,
+    InvalidResultId,
+    ToolHandlerFailed,
 )
-from headgate.mcp.serve.errors import failed, refused
 from headgate.mcp.serve.fetch import fetch
 from headgate.mcp.serve.field import read_record_field
-from headgate.mcp.serve.reader import Reader
+from headgate.mcp.serve.reader import HandleMaker, Reader
 from headgate.mcp.serve.records import aggregate, query_records
-from headgate.mcp.serve.results import Outcome
+from headgate.mcp.serve.results import Outcome, failed, refused
 from headgate.mcp.serve.schema import schema
 from headgate.mcp.serve.search import search
-from headgate.model.ids import is_unicode
+from headgate.model import ids, reads
+from headgate.model.declaration import RangeOperator
+from headgate.model.ids import RecordRef, is_unicode
+from headgate.model.query import (
+    DEFAULT_CONTEXT_CHARS,
+    AggregateQuery,
+    ChangesQuery,
+    ExactFilter,
+    ExpandRequest,
+    Filter,
+    ListQuery,
+    RangeFilter,
+    RecordQuery,
+    SchemaQuery,
+    SearchMode,
+    SearchQuery,
+    WindowQuery,
+)
+from headgate.model.reads import (
+    AggregateRead,
+    FetchRead,
+    Read,
+    RecordsRead,
+    SchemaRead,
+    SearchRead,
+    WindowRead,
+)
 from headgate.telemetry import get_logger
+
+_MAX_FILTERS = 32
+_WHERE = re.compile(r"`\$\.(\w+)")
+_FIELD = re.compile(r"field `([^`]*)`")
+#: An unknown name is repeated up to this length: it comes from the caller and can be of any size.
+_NAME_CHARS = 64
+#: The values of each argument that takes a few, as they are listed.
+_ALLOWED: Mapping[str, Sequence[str]] = {
+    argument.name: argument.schema["enum"]
+    for read in reads.READS
+    for argument in reads.arguments_of(read)
+    if "enum" in argument.schema
+}
+#: Names that models use for an argument, and what they mean; the first that the tool has is meant.
+_MEANT: Mapping[str, Sequence[str]] = {
+    **dict.fromkeys(("text", "search", "words", "term", "keywords"), ("q",)),
+    **dict.fromkeys(("query",), ("q", "filter")),
+    **dict.fromkeys(("q",), ("filter",)),
+    **dict.fromkeys(("stream", "stream_name", "stream_names", "name", "table"), ("streams", "stream", "id")),
+    **dict.fromkeys(("streams",), ("stream",)),
+    **dict.fromkeys(("where", "filters", "conditions"), ("filter",)),
+    **dict.fromkeys(("since", "after", "from", "updated_since"), ("changes_since", "filter")),
+    **dict.fromkeys(("page_size", "max_results", "top_k", "n", "size"), ("limit", "limit_chars")),
+    **dict.fromkeys(("page_token", "next_cursor", "page", "offset"), ("cursor", "offset_chars")),
+    **dict.fromkeys(("connector_instance_id", "connection", "connections", "account"), ("connection_id",)),
+    **dict.fromkeys(("record_id", "record", "key", "uri", "url", "ids"), ("id",)),
+    **dict.fromkeys(("field", "path", "select", "columns", "field_path"), ("field_path", "fields", "field")),
+    **dict.fromkeys(("order_by", "sort_by"), ("sort",)),
+    **dict.fromkeys(("interval", "bucket"), ("granularity",)),
+    **dict.fromkeys(("timezone", "tz"), ("time_zone",)),
+    **dict.fromkeys(("function", "op", "aggregation"), ("metric",)),
+}
+
+_T = TypeVar("_T", bound=Read)
+
+
+def typed(arguments: Mapping[str, Any], shape: type[_T]) -> _T:
+    """Check names, types and ranges."""
+    try:
+        return msgspec.convert(arguments, shape)
+    except msgspec.ValidationError as error:
+        raise _mistake(str(error), arguments, shape.__struct_fields__) from error
+
+
+def _mistake(message: str, arguments: Mapping[str, Any], names: Sequence[str]) -> InvalidRequest:
+    """Make the refusal of arguments from the message of the check that they failed."""
+    unknown = next((name for name in arguments if name not in names), None)
+    if unknown is not None and message.startswith("Object contains unknown field"):
+        return _unknown(unknown, names)
+    named = _WHERE.search(message) or _FIELD.search(message)
+    param = str(named[1]) if named else ""
+    if param in _ALLOWED and message.startswith("Invalid enum value"):
+        return InvalidRequest(
+            f"{message[: _NAME_CHARS * 2]}.",
+            param=param,
+            hint=f"{param} is one of {', '.join(_ALLOWED[param])}.",
+        )
+    kinds = {"filter": InvalidFilter, "expand_limit": InvalidExpand, "expand": InvalidExpand}
+    return kinds.get(param, InvalidRequest)(f"{message}.", param=param or None)
+
+
+def _unknown(name: str, names: Sequence[str]) -> InvalidRequest:
+    shown = name[:_NAME_CHARS]
+    meant = [one for one in _MEANT.get(name.casefold(), ()) if one in names]
+    close = meant or difflib.get_close_matches(shown, names, n=1)
+    hint = f"Use {close[0]} instead." if close else f"The arguments are {', '.join(names)}."
+    return InvalidRequest(f"There is no argument '{shown}'.", param=shown, hint=hint)
+
+
+def schema_query(arguments: Mapping[str, Any]) -> tuple[SchemaQuery, str | None]:
+    """Read the query of ``schema``, and where its text goes on."""
+    given = typed(arguments, SchemaRead)
+    if given.detail == "full" and given.stream is None:
+        raise InvalidRequest(
+            "detail 'full' needs a stream.",
+            param="detail",
+            hint='Call schema() first, then schema(stream, connection_id, detail: "full").',
+        )
+    _refuse_path(given.stream)
+    is_full = given.detail == "full"
+    return reads.schema_query(given, full=is_full, exhaustive=is_full), given.cursor
+
+
+def list_query(arguments: Mapping[str, Any]) -> ListQuery | ChangesQuery:
+    """Read the query of ``query_records``."""
+    given = typed(arguments, RecordsRead)
+    _refuse_path(given.stream)
+    return reads.list_query(given, filters(given.filter), expansions(given.expand, given.expand_limit))
+
+
+def aggregate_query(arguments: Mapping[str, Any]) -> tuple[AggregateQuery, str | None]:
+    """Read the query of ``aggregate``, and where its text goes on."""
+    given = typed(arguments, AggregateRead)
+    _refuse_path(given.stream)
+    return reads.aggregate_query(given, filters(given.filter)), given.cursor
+
+
+def search_query(arguments: Mapping[str, Any]) -> SearchQuery:
+    """Read the query of ``search``."""
+    given = typed(arguments, SearchRead)
+    words = _words(given)
+    for stream in given.streams or ():
+        _refuse_path(stream)
+    chosen = filters(given.filter)
+    if chosen and (given.streams is None or len(given.streams) != 1):
+        raise InvalidFilter(
+            "A filter in search needs exactly one stream in streams.",
+            param="filter",
+            hint="Pass streams with the one stream whose fields filter names.",
+        )
+    return reads.search_query(given, words, chosen, given.mode or SearchMode.LEXICAL)
+
+
+def record_query(arguments: Mapping[str, Any], handles: HandleMaker) -> tuple[RecordQuery, str | None]:
+    """Read the query of ``fetch``, and the id that the call gave, if it is one that names its stream."""
+    given = typed(arguments, FetchRead)
+    ref = None if given.stream is None else _bare_record(given.id, _stream(given.stream), handles)
+    asked_id = given.id if ref is None else None
+    ref = scoped(ref or handles.read_id(given.id), reads.connection(given.connection_id))
+    query = RecordQuery(
+        ref.stream,
+        ref.record_id,
+        connection_id=ref.connection_id,
+        fields=reads.fields(given.fields),
+        expand=expansions(given.expand, given.expand_limit),
+        key_digest=ref.key_digest,
+    )
+    return query, asked_id
+
+
+def _bare_record(text: str, stream: ids.StreamName, handles: HandleMaker) -> RecordRef | None:
+    """Read the id of a record beside the name of its stream; None for an id that names the stream itself."""
+    try:
+        if handles.read_id(text).stream == stream:
+            return None
+    except InvalidResultId:
+        pass
+    return RecordRef(None, stream, ids.record_id(text))
+
+
+def window_query(arguments: Mapping[str, Any], handles: HandleMaker) -> WindowQuery:
+    """Read the query of ``read_record_field``."""
+    given = typed(arguments, WindowRead)
+    _refuse_two_windows(given)
+    ref = _record(given, handles)
+    has_context = given.q is not None and given.limit_chars is None
+    context = DEFAULT_CONTEXT_CHARS if has_context else None
+    return WindowQuery(
+        ref.stream,
+        ref.record_id,
+        ids.field_name(given.field_path),
+        ref.connection_id,
+        offset_chars=given.offset_chars,
+        limit_chars=given.limit_chars,
+        q=given.q,
+        before_chars=context if given.before_chars is None else given.before_chars,
+        after_chars=context if given.after_chars is None else given.after_chars,
+        cursor=given.cursor,
+        as_json=True,
+        key_digest=ref.key_digest,
+    )
+
+
+def scoped(ref: RecordRef, connection_id: ids.ConnectionId | None) -> RecordRef:
+    """Join the connection in an id with the one beside it."""
+    if connection_id is None or connection_id == ref.connection_id:
+        return ref
+    if ref.connection_id is not None:
+        raise ConflictingConnectionId(
+            f"The id names connection '{ref.connection_id}', connection_id names '{connection_id}'.",
+            param="connection_id",
+        )
+    return replace(ref, connection_id=connection_id)
+
+
+def filters(given: Mapping[str, Any] | None) -> tuple[Filter, ...]:
+    """Read a typed filter object."""
+    if given is None:
+        return ()
+    if not given or len(given) > _MAX_FILTERS:
+        raise InvalidFilter(f"filter needs 1 to {_MAX_FILTERS} fields.", param="filter")
+    return tuple(found for name, value in given.items() for found in _filter(name, value))
+
+
+def expansions(names: list[str] | None, limits: Mapping[str, Any] | None) -> tuple[ExpandRequest, ...]:
+    """Read relations and their limits."""
+    if names is None and limits is None:
+        return ()
+    if limits is not None and not limits:
+        raise InvalidExpand("expand_limit must not be empty.", param="expand_limit")
+    for relation, limit in (limits or {}).items():
+        if relation not in (names or []):
+            raise InvalidExpand(f"expand_limit names '{relation}', expand does not.", param="expand_limit")
+        if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
+            raise InvalidExpand(
+                f"expand_limit of '{relation}' must be a whole number from 1.", param="expand_limit"
+            )
+    if any("[" in relation or "]" in relation for relation in names or []):
+        raise InvalidExpand("Name relations without brackets.", param="expand")
+    return tuple(ExpandRequest(name, (limits or {}).get(name)) for name in names or [])
+
+
+def _filter(name: str, value: Any) -> list[Filter]:
+    if not name or "[" in name or "]" in name:
+        raise InvalidFilter("Name fields as they are, without brackets.", param="filter")
+    field = ids.field_name(name)
+    if isinstance(value, str | int | float):
+        return [ExactFilter(field, value)]
+    if not isinstance(value, dict) or not value:
+        raise InvalidFilter(f"'{name}' needs a value, or a range with gte, gt, lte or lt.", param="filter")
+    return [_bound(field, operator, bound) for operator, bound in value.items()]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - any JSON object
+
+
+def _bound(field: ids.FieldName, operator: Any, bound: Any) -> RangeFilter:
+    if operator not in set(RangeOperator):
+        raise InvalidFilter(f"'{operator}' is no range; use gte, gt, lte or lt.", param="filter")
+    if isinstance(bound, bool) or not isinstance(bound, str | int | float):
+        raise InvalidFilter(f"The range of '{field}' needs a text or a number.", param="filter")
+    return RangeFilter(field, RangeOperator(operator), bound)
+
+
+def _words(given: SearchRead) -> str:
+    """Take the words of a search from either of the two names that hosts use."""
+    if given.q is not None and given.query is not None:
+        raise InvalidRequest("q and query are the same argument.", param="query", hint="Pass q alone.")
+    words = given.q or given.query
+    if words is None:
+        raise InvalidRequest("The words to search for are missing.", param="q", hint="Pass them in q.")
+    return words
+
+
+def _refuse_two_windows(given: WindowRead) -> None:
+    explicit = [
+        name
+        for name in ("offset_chars", "q", "before_chars", "after_chars")
+        if getattr(given, name) is not None
+    ]
+    if given.cursor is not None and explicit:
+        raise InvalidFieldWindowSelector(
+            "Going on with cursor excludes selecting a window with offset_chars, q, before_chars or after_chars.",
+            param=explicit[0],
+        )
+    if given.q is not None and given.offset_chars is not None:
+        raise InvalidFieldWindowSelector("q and offset_chars exclude each other.", param="offset_chars")
+    if given.q is None and explicit and explicit != ["offset_chars"]:
+        raise InvalidFieldWindowSelector("before_chars and after_chars need q.", param=explicit[-1])
+
+
+def _record(given: WindowRead, handles: HandleMaker) -> RecordRef:
+    triple = (given.connection_id, given.stream, given.record_id)
+    if given.id is None:
+        connection, stream, record = triple
+        if connection is None or stream is None or record is None:
+            raise InvalidFieldWindowSelector(
+                "Without id, connection_id, stream and record_id are all needed."
+            )
+        return RecordRef(ids.connection_id(connection), _stream(stream), ids.record_id(record))
+    if any(part is not None for part in triple):
+        raise InvalidFieldWindowSelector("id excludes connection_id, stream and record_id.", param="id")
+    try:
+        ref = handles.read_id(given.id)
+    except InvalidResultId as error:
+        raise InvalidResultId(error.message, param="id") from error
+    if ref.connection_id is None:
+        raise InvalidFieldWindowSelector(
+            "This id names no connection.",
+            param="id",
+            hint="Use the id 'connection_id/stream:record_id' that search, query_records or fetch printed.",
+        )
+    return ref
+
+
+def _stream(text: str) -> ids.StreamName:
+    _refuse_path(text)
+    return ids.stream_name(text)
+
+
+def _refuse_path(stream: str | None) -> None:
+    if stream is not None and ids.is_path_like(stream):
+        raise InvalidRequest("A stream's name has no path in it.", param="stream")
+
 
 Arguments = Mapping[str, Any]
 #: Gives the reader of one call, which is named for the log.
@@ -33,41 +348,16 @@ _LONE_SURROGATE = InvalidRequest("The arguments hold an unpaired UTF-16 surrogat
 _Handler = Callable[[Reader, Arguments], Awaitable[Outcome]]
 
 
-def _schema(reader: Reader, arguments: Arguments) -> Awaitable[Outcome]:
-    query, cursor = schema_query(arguments)
-    return schema(reader, query, cursor)
-
-
-def _query_records(reader: Reader, arguments: Arguments) -> Awaitable[Outcome]:
-    return query_records(reader, list_query(arguments))
-
-
-def _aggregate(reader: Reader, arguments: Arguments) -> Awaitable[Outcome]:
-    query, cursor = aggregate_query(arguments)
-    return aggregate(reader, query, cursor)
-
-
-def _search(reader: Reader, arguments: Arguments) -> Awaitable[Outcome]:
-    return search(reader, search_query(arguments))
-
-
-def _fetch(reader: Reader, arguments: Arguments) -> Awaitable[Outcome]:
-    query, asked_id = record_query(arguments, reader.handles)
-    return fetch(reader, query, asked_id)
-
-
-def _read_record_field(reader: Reader, arguments: Arguments) -> Awaitable[Outcome]:
-    return read_record_field(reader, window_query(arguments, reader.handles))
-
-
-#: The tools in the order in which they are listed.
+#: The tools in the order in which they are listed. When one returns, its arguments are read and nothing else is.
 TOOL_HANDLERS: Mapping[str, _Handler] = {
-    "schema": _schema,
-    "query_records": _query_records,
-    "aggregate": _aggregate,
-    "search": _search,
-    "fetch": _fetch,
-    "read_record_field": _read_record_field,
+    "schema": lambda reader, arguments: schema(reader, *schema_query(arguments)),
+    "query_records": lambda reader, arguments: query_records(reader, list_query(arguments)),
+    "aggregate": lambda reader, arguments: aggregate(reader, *aggregate_query(arguments)),
+    "search": lambda reader, arguments: search(reader, search_query(arguments)),
+    "fetch": lambda reader, arguments: fetch(reader, *record_query(arguments, reader.handles)),
+    "read_record_field": lambda reader, arguments: read_record_field(
+        reader, window_query(arguments, reader.handles)
+    ),
 }
 
 

@@ -9,9 +9,8 @@ from msgspec.structs import replace
 
 from headgate.mcp.serve.reader import Reader
 from headgate.mcp.serve.results import Outcome, link
-from headgate.model.ids import ConnectionId
+from headgate.model.ids import ConnectionId, RecordRef
 from headgate.model.query import WindowQuery
-from headgate.model.reference import RecordRef
 from headgate.model.wire import FieldWindowBody, Json, TextWindow
 from headgate.text.budget import ENVELOPE, TOOL_RESULT
 from headgate.text.window import WindowText, window_text

@@ -17,8 +17,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headgate.mcp.body import with_checked_messages
-from headgate.mcp.serve.handles import HandleMaker
-from headgate.mcp.serve.reader import Reader
+from headgate.mcp.serve.reader import HandleMaker, Reader
 from headgate.mcp.serve.results import ServerIdentity
 from headgate.mcp.serve.server import Context, build_server
 from headgate.mcp.serve.tools import WHOLE, Surface

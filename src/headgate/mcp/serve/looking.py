@@ -9,8 +9,7 @@ from typing import Any
 
 from headgate.errors import InvalidArgument
 from headgate.mcp.serve.call import TOOL_HANDLERS, call_with
-from headgate.mcp.serve.handles import HandleMaker
-from headgate.mcp.serve.reader import Reader
+from headgate.mcp.serve.reader import HandleMaker, Reader
 from headgate.mcp.serve.results import Outcome
 from headgate.mcp.serve.tools import TOOLS
 from headgate.model.grant import Access

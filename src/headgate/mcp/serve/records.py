@@ -11,15 +11,14 @@ from msgspec.structs import replace
 from headgate.errors import InvalidCursor, ResourceLimit
 from headgate.mcp.serve.reader import Reader, expanded_of, ref_of, related_rows, take_lengths
 from headgate.mcp.serve.results import Outcome, link
+from headgate.model.ids import RecordRef
 from headgate.model.query import AggregateQuery, ChangesQuery, ListQuery
-from headgate.model.reference import RecordRef
 from headgate.model.wire import AggregateBody, Json, PageBody, RecordBody
 from headgate.reading.port import ReadAnswer, RecordRow
 from headgate.reading.turns import draw
 from headgate.text.aggregate import GroupPlace, aggregate_text, cut_keys, key_text, read_place
-from headgate.text.binary import binary_facts, encoded_facts
 from headgate.text.budget import ENVELOPE, INLINE_CHARS, TOOL_RESULT, smaller_limit
-from headgate.text.ladder import Ladder, is_whole, record_entry, shorten
+from headgate.text.ladder import Ladder, binary_facts, encoded_facts, is_whole, record_entry, shorten
 from headgate.text.records import records_text
 
 #: How much of a long text stays in its row; the next smaller number is tried while a page is too large.

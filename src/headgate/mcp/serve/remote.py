@@ -7,8 +7,7 @@ import hashlib
 from dataclasses import replace
 
 from headgate.auth.credentials import refuse_owner_bearer
-from headgate.mcp.serve.handles import HandleMaker, KnownKeys
-from headgate.mcp.serve.reader import Reader
+from headgate.mcp.serve.reader import HandleMaker, KnownKeys, Reader
 from headgate.mcp.serve.results import ServerIdentity
 from headgate.mcp.serve.stdio import StdioSession
 from headgate.mcp.serve.tools import WHOLE, WITHOUT_WINDOWS

@@ -9,10 +9,9 @@ from contextlib import aclosing
 from typing import Any, cast
 
 from headgate.errors import InvalidResourceUri, ResourceLimit
-from headgate.mcp.serve import handles
 from headgate.mcp.serve.fetch import fetch
 from headgate.mcp.serve.field import describe
-from headgate.mcp.serve.reader import Reader
+from headgate.mcp.serve.reader import BLOB, RECORD, STREAM, WINDOW, Reader, stream_of
 from headgate.model import ids
 from headgate.model.query import BlobQuery, RecordQuery
 from headgate.model.wire import FieldWindowBody, Json
@@ -56,7 +55,7 @@ async def _window(reader: Reader, uri: str) -> Json:
 
 
 async def _stream(reader: Reader, uri: str) -> Json:
-    name, connection = handles.stream_of(uri)
+    name, connection = stream_of(uri)
     chosen = None if connection is None else ids.connection_id(connection)
     answer = await reader.port.stream(ids.stream_name(name), chosen)
     return {"mimeType": "application/json", "text": json_text(answer.body())}
@@ -109,8 +108,8 @@ def _too_large(reader: Reader, found: BlobAnswer, handle: str) -> ResourceLimit:
 
 
 _READS: Mapping[str, _Read] = {
-    handles.RECORD: _record,
-    handles.WINDOW: _window,
-    handles.STREAM: _stream,
-    handles.BLOB: _blob,
+    RECORD: _record,
+    WINDOW: _window,
+    STREAM: _stream,
+    BLOB: _blob,
 }

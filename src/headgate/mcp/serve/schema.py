@@ -10,9 +10,8 @@ import msgspec
 from headgate.errors import InvalidCursor, ResourceLimit
 from headgate.mcp.serve.reader import Reader
 from headgate.mcp.serve.results import Outcome
-from headgate.model.flags import LEGEND
 from headgate.model.query import SchemaQuery
-from headgate.model.wire import Json, SchemaBody
+from headgate.model.wire import LEGEND, Json, SchemaBody
 from headgate.text.schema import index_text, read_schema_place, stream_text
 
 _INDEX_BYTES = 59_000

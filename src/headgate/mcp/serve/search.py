@@ -12,10 +12,9 @@ from headgate.mcp.serve.results import Outcome
 from headgate.model.query import SearchQuery
 from headgate.model.wire import ExcerptBody, HitBody, Json, SearchBody
 from headgate.text.budget import ENVELOPE, TOOL_RESULT, smaller_limit
+from headgate.text.document import TITLE_CHARS, title
 from headgate.text.ladder import Handles
-from headgate.text.marks import cut_marked
-from headgate.text.search import search_text, source_mix
-from headgate.text.titles import TITLE_CHARS, title
+from headgate.text.search import cut_marked, search_text, source_mix
 
 _SHORT_CHARS = 64
 _WINDOWS = 3

@@ -19,9 +19,8 @@ from mcp.shared.exceptions import MCPError
 from headgate.errors import HeadgateError, InvalidResourceUri, ToolHandlerFailed
 from headgate.mcp.serve import resources
 from headgate.mcp.serve.call import call_with
-from headgate.mcp.serve.errors import failure
 from headgate.mcp.serve.reader import Reader
-from headgate.mcp.serve.results import LIST_TTL_MS, TITLE, ServerIdentity, result_of, stamped
+from headgate.mcp.serve.results import LIST_TTL_MS, TITLE, ServerIdentity, failure, result_of, stamped
 from headgate.mcp.serve.tools import WHOLE, Surface
 from headgate.model.wire import Json
 from headgate.telemetry import get_logger

@@ -2,7 +2,7 @@
 
 Members of tools and templates stand in the order in which the SDK writes them, so that all lists are equal.
 
-The input schemas are those of `headgate.model.reads`, enforced by `headgate.mcp.serve.arguments`. Rules between
+The input schemas are those of `headgate.model.reads`, enforced by `headgate.mcp.serve.call`. Rules between
 arguments are in words.
 """
 

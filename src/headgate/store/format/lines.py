@@ -15,9 +15,8 @@ import msgspec
 
 from headgate.errors import HeadgateError, InvalidRecord, InvalidRecordIdentity, ResourceLimit
 from headgate.model.declaration import StreamDeclaration
-from headgate.model.ids import RecordId, record_id
+from headgate.model.ids import RecordId, canonical_key, record_id
 from headgate.model.instants import instant
-from headgate.model.keys import canonical_key
 from headgate.model.pointers import escape
 from headgate.model.record import MAX_KEYS, Op
 from headgate.model.rows import LineError, RecordProblem

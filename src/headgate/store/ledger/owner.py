@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from headgate.model.owner import BrowserKind, BrowserSecret, Passkey, SetupLink, SpentChallenge
+from headgate.model.ledger import BrowserKind, BrowserSecret, Passkey, SetupLink, SpentChallenge
 from headgate.store.sql.database import Database
 
 if TYPE_CHECKING:

@@ -8,12 +8,10 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from headgate.model.ids import MAX_ID_CHARS, RecordId
-from headgate.model.keys import key_text
+from headgate.model.ids import MAX_ID_CHARS, RecordId, digest_of_key, key_text
 from headgate.model.plan import ExpandPlan, KeyPlan, PagePlan, Position, RecordPlan
 from headgate.model.query import Count, Order
 from headgate.model.record import Children, Record
-from headgate.model.reference import digest_of_key
 from headgate.model.rows import Extent, Page
 from headgate.store.format.columns import ColumnKind, column_value
 from headgate.store.format.streams import StreamTable

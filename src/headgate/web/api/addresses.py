@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from headgate.errors import UnsupportedVersion
-from headgate.reading.port import WINDOW_TYPES, ReadAnswer
-from headgate.web.addresses import Address, Handler, WebRequest
-from headgate.web.admission import Callers
+from headgate.reading.port import WINDOW_TYPES
+from headgate.web.addresses import Address
+from headgate.web.admission import Callers, Sharing
 from headgate.web.api import owner, reads
-from headgate.web.api.calls import Call, EndpointHandler
-from headgate.web.api.definitions import ENDPOINTS, Endpoint, Who
-from headgate.web.api.params import read_params
-from headgate.web.context import RequestContext
-from headgate.web.guard import Sharing
-from headgate.web.replies import PDPP_VERSION, Header, HttpReply
+from headgate.web.api.calls import EndpointHandler, bound
+from headgate.web.api.definitions import ENDPOINTS, Who
+from headgate.web.replies import PDPP_VERSION, Header, RequestContext
 
 _HANDLERS: Mapping[str, EndpointHandler] = {
     "schema": reads.schema,
@@ -57,7 +54,7 @@ def api_addresses() -> tuple[Address, ...]:
             endpoint.method,
             endpoint.path,
             _CALLERS[endpoint.who],
-            _bound(endpoint, _HANDLERS[endpoint.id]),
+            bound(endpoint, _HANDLERS[endpoint.id]),
             headers=(PDPP_VERSION, *_MORE_HEADERS.get(endpoint.id, ())),
             check=_check_version,
             endpoint=endpoint,
@@ -66,30 +63,6 @@ def api_addresses() -> tuple[Address, ...]:
         )
         for endpoint in ENDPOINTS
     )
-
-
-def _bound(endpoint: Endpoint, handler: EndpointHandler) -> Handler:
-    """Parse a request by the endpoint's definition before its function is called."""
-
-    async def answer(request: WebRequest) -> HttpReply:
-        context = request.context
-        assert context.access is not None
-        call = Call(
-            endpoint=endpoint,
-            method=request.scope["method"],
-            access=context.access,
-            path=request.places,
-            given=read_params(endpoint, request.scope["query_string"]),
-            headers=context.headers.values,
-            request_id=context.request_id,
-            receive=request.receive,
-            state=request.scope.get("state", {}),
-            services=request.services,
-        )
-        answered = await handler(call)
-        return HttpReply(answered.content) if isinstance(answered, ReadAnswer) else answered
-
-    return answer
 
 
 def _check_version(context: RequestContext) -> None:

@@ -16,8 +16,7 @@ from headgate.auth.oauth.service import AuthorizationService, server_metadata
 from headgate.errors import InvalidClientMetadata, InvalidRequest, NotFound
 from headgate.model.ids import GrantId, grant_id
 from headgate.web.addresses import Address, WebRequest
-from headgate.web.admission import Callers
-from headgate.web.guard import Sharing
+from headgate.web.admission import Callers, Sharing
 from headgate.web.replies import NO_STORE, PLAIN_JSON, Header, HttpReply, json_reply
 
 MAX_FORM_BYTES = 64 * 1024

@@ -30,8 +30,7 @@ from headgate.model.query import (
 )
 from headgate.model.reads import AggregateRead, Read, RecordsRead, SchemaRead, SearchRead
 from headgate.reading.port import PREVIEW_CHARS, BlobAnswer, ReadAnswer
-from headgate.web.api.calls import Call
-from headgate.web.api.params import NOTHING
+from headgate.web.api.calls import NOTHING, Call
 from headgate.web.replies import NOSNIFF, PRIVATE, HttpReply
 
 _RANGE = re.compile(r"bytes=(\d{0,15})-(\d{0,15})")
