@@ -8,7 +8,7 @@ import tomllib
 import pytest
 from hypothesis import given, strategies as st
 
-from headgate.agent_programs.merging import toml_table, with_json_entry, with_toml_entry
+from headgate.agent_programs import toml_table, with_json_entry, with_toml_entry
 from headgate.errors import ConfigInvalid
 
 ENTRY = {"command": "headgate", "args": ["mcp"]}

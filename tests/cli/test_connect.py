@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters
 
-from headgate.agent_programs.programs import PROGRAMS, HttpServer
+from headgate.agent_programs import PROGRAMS, HttpServer
 from tests.in_process import local_program, record
 from tests.on_socket import Outcome, environment, headgate, serving
 from tests.schema.declarations import declaration

@@ -44,7 +44,7 @@ def run(place: Path, *arguments: str) -> Outcome:
         ("grants create --client a --connection House", 1, "Connections are Home (cin_"),
         ("grants create --client a --days 0", 64, "'--days': it must be at least 1."),
         ("grants create --client a --days many", 64, "'--days': it must be a whole number."),
-        ("sources show House", 1, "There is no connection 'House'. See 'headgate --home home sources list'."),
+        ("sources show House", 1, "There is no connection 'House'. Connections are Home (cin_"),
         ("export House out", 1, "There is no connection 'House'."),
         ("try --as bob search x", 1, "There is no client 'bob'. See 'headgate --home home grants list'."),
         ("grants create --client a --since lately", 64, "30d, today or yesterday"),

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.agent_programs.programs import PROGRAMS, HttpServer, StdioServer, shell_line
+from headgate.agent_programs import PROGRAMS, HttpServer, StdioServer, shell_line
 from tests.in_process import local_program, record
 from tests.on_socket import environment, headgate, serving
 from tests.schema.declarations import declaration

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,19 +11,23 @@ import typer
 
 from headgate.audit import activity, chain
 from headgate.audit.activity import all_entries, entry_document, newest_entries
-from headgate.cli.stores import with_stores_if_any
-from headgate.cli.terminal import AsJson, many, require_home, settings_of, typed_instant
+from headgate.cli.homes import read_stores
+from headgate.cli.terminal import (
+    AsJson,
+    day_text,
+    group,
+    many,
+    put,
+    require_home,
+    settings_of,
+    typed_instant,
+)
 from headgate.errors import IntegrityBroken, InvalidRequest, LogUnverifiable
 from headgate.model.ids import ConnectionId, RecordId, StreamName
-from headgate.model.instants import DAY_US, iso
+from headgate.model.instants import DAY_US
 from headgate.wiring import Services, now
 
-app = typer.Typer(help="Show and check the audit log: what was read and refused.", rich_markup_mode=None)
-
-
-@app.callback()
-def _noun() -> None:
-    """Show and check the audit log: what was read and refused."""
+app = group()
 
 
 @app.command("list")
@@ -54,17 +57,17 @@ def list_(
         return found
 
     none = "Nothing was read or refused yet." if client is None else f"No entries for client '{client}'."
-    _print(_run(context, find), none, as_json=as_json)
+    _print(read_stores(context, find), none, as_json=as_json)
 
 
 def _list_alarms(context: typer.Context, client: str | None, limit: int, *, as_json: bool) -> None:
-    factor = settings_of(context).settings.alarm_factor
+    factor = settings_of(context).alarm_factor
 
     async def find(stores: Services) -> list[dict[str, Any]]:
         return [
             {
                 "client_id": alarm.client_id,
-                "day": iso(alarm.day * DAY_US)[:10],
+                "day": day_text(alarm.day * DAY_US),
                 "records": alarm.records,
                 "usual": alarm.usual,
             }
@@ -72,14 +75,14 @@ def _list_alarms(context: typer.Context, client: str | None, limit: int, *, as_j
             if client in {None, alarm.client_id}
         ][:limit]
 
-    found = _run(context, find)
-    if as_json:
-        typer.echo(json.dumps(found, indent=2))
-        return
-    if not found:
+    found = read_stores(context, find)
+    lines = [
+        f"{alarm['day']}  {alarm['client_id']}  {alarm['records']} records; usual {alarm['usual']} a day"
+        for alarm in found
+    ]
+    put(found, lines, as_json=as_json)
+    if not (found or as_json):
         typer.echo(f"No client read more than {factor} times its usual.", err=True)
-    for one in found:
-        typer.echo(f"{one['day']}  {one['client_id']}  {one['records']} records; usual {one['usual']} a day")
 
 
 @app.command()
@@ -109,12 +112,10 @@ def verify(
             "unchecked": verdict.unchecked or None,
         }
 
-    require_home(settings_of(context).settings)
-    found = _run(context, check)
-    if as_json:
-        typer.echo(json.dumps(found))
-    elif found["whole"]:
-        typer.echo(f"The log is whole: {found['count']} entries.")
+    require_home(settings_of(context))
+    found = read_stores(context, check)
+    lines = [f"The log is whole: {found['count']} entries."] if found["whole"] else []
+    put(found, lines, as_json=as_json, indent=None)
     if found["unchecked"]:
         raise LogUnverifiable(f"{found['unchecked']} Of what can be checked nothing was changed.")
     if not found["whole"]:
@@ -125,14 +126,11 @@ def verify(
 
 
 def _verify_pruned(context: typer.Context, path: Path, *, as_json: bool) -> None:
-    require_home(settings_of(context).settings)
-    found = _run(context, lambda stores: stores.verify_pruned(path))
-    if as_json:
-        typer.echo(
-            json.dumps({"whole": True, "count": found.entries, "first": found.first, "last": found.last})
-        )
-    else:
-        typer.echo(f"The file is whole: entries {found.first} to {found.last} of the log.")
+    require_home(settings_of(context))
+    found = read_stores(context, lambda stores: stores.verify_pruned(path))
+    document = {"whole": True, "count": found.entries, "first": found.first, "last": found.last}
+    text = f"The file is whole: entries {found.first} to {found.last} of the log."
+    put(document, [text], as_json=as_json, indent=None)
 
 
 @app.command("who-read")
@@ -154,7 +152,7 @@ def who_read(
     async def find(stores: Services) -> list[dict[str, Any]]:
         return [entry_document(entry) async for entry in activity.who_read(stores.ledger, *looked_for)]
 
-    _print(_run(context, find), "No client has read such a record.", as_json=as_json)
+    _print(read_stores(context, find), "No client has read such a record.", as_json=as_json)
 
 
 @app.command()
@@ -169,7 +167,7 @@ def export(context: typer.Context, *, as_json: AsJson = False) -> None:
         async for document in documents:
             typer.echo(json.dumps(document))
 
-    _run(context, write)
+    read_stores(context, write)
 
 
 @app.command()
@@ -187,43 +185,32 @@ def prune(
     One sealed line stays in their place, so that the log can be verified without the file and the file by the log.
     Records that were read before that time are then found in the file alone.
     """
-    require_home(settings_of(context).settings)
-    found = _run(context, lambda stores: stores.prune_log(_time("before", before, now()), to.absolute()))
-    if as_json:
-        document = {"entries": found.entries, "first": found.first, "last": found.last}
-        typer.echo(json.dumps({**document, "file": str(to) if found.entries else None}))
-    elif found.entries:
-        typer.echo(
-            f"{many(found.entries, 'entry', 'entries')} {'was' if found.entries == 1 else 'were'} moved to {to}. Keep it, and check it with:"
-        )
-        typer.echo(f"  headgate audit verify --pruned {shlex.quote(str(to))}")
-    else:
-        typer.echo("Nothing in the log is that old.")
-
-
-def _time(option: str, text: str, now: int) -> int:
-    at = typed_instant(text, now)
+    require_home(settings_of(context))
+    at = typed_instant(before, now())
     if at is None:
         raise InvalidRequest(
-            f"'{text}' is no time.", param=option, hint="Write 400d, 52w, or a date such as 2026-01-31."
+            f"'{before}' is no time.", param="before", hint="Write 400d, 52w, or a date such as 2026-01-31."
         )
-    return at
-
-
-def _run(context: typer.Context, work: Callable[[Services], Awaitable[Any]]) -> Any:
-    return with_stores_if_any(settings_of(context).settings, work)
+    found = read_stores(context, lambda stores: stores.prune_log(at, to.absolute()))
+    lines = ["Nothing in the log is that old."]
+    if found.entries:
+        moved = f"{many(found.entries, 'entry', 'entries')} {'was' if found.entries == 1 else 'were'} moved"
+        lines = [
+            f"{moved} to {to}. Keep it, and check it with:",
+            f"  headgate audit verify --pruned {shlex.quote(str(to))}",
+        ]
+    document = {"entries": found.entries, "first": found.first, "last": found.last}
+    put(document | {"file": str(to) if found.entries else None}, lines, as_json=as_json, indent=None)
 
 
 def _print(documents: list[dict[str, Any]], if_none: str, *, as_json: bool) -> None:
-    if as_json:
-        typer.echo(json.dumps(documents, indent=2))
-        return
-    if not documents:
+    put(documents, map(_line, documents), as_json=as_json)
+    if not (documents or as_json):
         typer.echo(if_none, err=True)
-    for document in documents:
-        who = document["client_id"] or document["token_kind"]
-        shown = f"{many(document['record_count'], 'record')}, {many(document['size_bytes'], 'byte')}"
-        words = f"  {json.dumps(document['words'])}" if "words" in document else ""
-        typer.echo(
-            f"{document['seq']:>6}  {document['at']}  {who}  {document['via']}  {document['outcome']}  {shown}{words}"
-        )
+
+
+def _line(document: dict[str, Any]) -> str:
+    who = document["client_id"] or document["token_kind"]
+    read = f"{many(document['record_count'], 'record')}, {many(document['size_bytes'], 'byte')}"
+    words = f"  {json.dumps(document['words'])}" if "words" in document else ""
+    return f"{document['seq']:>6}  {document['at']}  {who}  {document['via']}  {document['outcome']}  {read}{words}"

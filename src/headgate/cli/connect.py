@@ -1,4 +1,7 @@
-"""``headgate connect``: let an agent program on this machine read, with a grant and a token made for it alone."""
+"""``headgate connect``: let an agent program on this machine read, with a grant and a token made for it alone.
+
+``headgate doctor`` finds what keeps programs from connecting.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,13 @@ import asyncio
 import json
 import shutil
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from headgate.agent_programs.merging import toml_table, with_json_entry, with_toml_entry
-from headgate.agent_programs.programs import (
+from headgate.agent_programs import (
     ENTRY,
     PROGRAMS,
     AgentProgram,
@@ -21,6 +23,9 @@ from headgate.agent_programs.programs import (
     StdioServer,
     program_of,
     shell_line,
+    toml_table,
+    with_json_entry,
+    with_toml_entry,
 )
 from headgate.auth.grants import Choice, Conditions, Issued
 from headgate.cli.grant_options import (
@@ -37,11 +42,13 @@ from headgate.cli.grant_options import (
     read_choice,
     read_days,
 )
-from headgate.cli.grant_preview import ask_for_everything, show_preview
 from headgate.cli.grants import issue_choice, save_token
-from headgate.cli.mcp import cache_root_of
-from headgate.cli.stores import with_stores
-from headgate.cli.terminal import AsJson, State, echo, require_home, settings_of
+from headgate.cli.homes import use_stores
+from headgate.cli.preview import ask_for_everything, show_preview
+from headgate.cli.serve import cache_root_of
+from headgate.cli.terminal import AsJson, echo, many, put, require_home, settings_of, state_of
+from headgate.doctor.judging import Finding
+from headgate.doctor.probing import Examined, examine
 from headgate.errors import Conflict, HeadgateError, ResourceServerUnreachable
 from headgate.home import write_private
 from headgate.model.ids import ClientId, GrantId, RequestId
@@ -108,49 +115,35 @@ def connect(  # noqa: PLR0913 - each is an option of the command
     if program is None:
         _list_programs(context, as_json=as_json)
         return
-    found = program_of(program)
+    found, settings = program_of(program), settings_of(context)
+    file = _file(context, found)
     choice = read_choice(connection, stream, fields, since, until)
-    daily, days = read_budget(budget), read_days(days)
-    file, settings = _file(context, found), settings_of(context).settings
+    conditions = Conditions(ClientId(found.name), days=read_days(days), daily_records=read_budget(budget))
     # What cannot work is refused before anything is granted.
     tried = found.entry(HttpServer("", "") if http else StdioServer([""]))
+    require_home(settings)
     if write:
         _merged(found, file, tried)
-    require_home(settings)
-    if http and write:
-        _require_server(settings)
+        _require_server(settings, is_http=http)
     if not again:
         _refuse_connected(settings, found)
     if not as_json:
         show_preview(settings, choice, found.title, days)
     ask_for_everything(choice, is_confirmed=yes)
-    issued = _issue(context, found, choice, _Terms(days, daily))
+    issued = _issue(settings, choice, conditions)
     made = _connection(context, found, file, issued, is_http=http)
     backup = _write(made) if write else None
     seen, warning = _check(settings, made.server, issued.access_token)
-    if as_json:
-        typer.echo(json.dumps(_document(made, issued, seen, warning, is_written=write)))
-    else:
-        _print(context, _words(made, issued, seen, backup, days, is_written=write), warning)
-
-
-def _print(context: typer.Context, words: str, warning: str | None) -> None:
-    echo(context, words)
-    if warning:
+    lines = _words(made, issued, seen, backup, days, is_written=write)
+    document = _document(made, issued, is_written=write) | {"streams_seen": seen, "warning": warning}
+    put(document, lines, as_json=as_json, indent=None, context=context)
+    if warning and not as_json:
         echo(context, warning, err=True)
 
 
-@dataclass(frozen=True, slots=True)
-class _Terms:
-    """How long and how much a day."""
-
-    days: int
-    daily_records: int | None
-
-
-def _require_server(settings: Settings) -> None:
+def _require_server(settings: Settings, *, is_http: bool) -> None:
     """Refuse to write an address at which the server of another home may answer."""
-    if not server_address(settings):
+    if is_http and not server_address(settings):
         raise Conflict(
             f"No server of {settings.home} runs, so its address is not known.",
             hint="Start it with 'headgate serve' and repeat the command, or leave out --http.",
@@ -159,79 +152,66 @@ def _require_server(settings: Settings) -> None:
 
 def _refuse_connected(settings: Settings, program: AgentProgram) -> None:
     """Refuse to connect a program twice."""
-
-    async def work(stores: Services) -> list[GrantId]:
-        return await _active_grants(stores, program)
-
-    if older := with_stores(settings, work):
+    if older := use_stores(settings, lambda stores: _active_grants(stores, ClientId(program.name))):
         raise Conflict(
             f"{program.title} may read already, by {older[0]}.",
             hint=f"See 'headgate grants show {program.name}'; replace it with --again.",
         )
 
 
-async def _active_grants(stores: Services, program: AgentProgram) -> list[GrantId]:
+async def _active_grants(stores: Services, client: ClientId) -> list[GrantId]:
     at, granted = stores.judged_at(), await stores.ledger.grants()
-    of_program = [one for one in granted if one.grant.client_id == ClientId(program.name)]
-    return [one.grant.id for one in of_program if one.state(at) == "active"]
+    return [
+        issued.grant.id
+        for issued in granted
+        if issued.grant.client_id == client and issued.state(at) == "active"
+    ]
 
 
-def _issue(context: typer.Context, program: AgentProgram, choice: Choice, terms: _Terms) -> Issued:
+def _issue(settings: Settings, choice: Choice, conditions: Conditions) -> Issued:
     """Make the program's one grant; an earlier one ends."""
 
     async def work(stores: Services) -> Issued:
-        older = await _active_grants(stores, program)
-        client = ClientId(program.name)
-        conditions = Conditions(client, days=terms.days, daily_records=terms.daily_records)
+        older = await _active_grants(stores, conditions.client_id)
         issued = await issue_choice(stores, choice, conditions)
-        for one in older:
-            await stores.ledger.revoke(one, now())
+        for grant in older:
+            await stores.ledger.revoke(grant, now())
         return issued
 
-    return with_stores(settings_of(context).settings, work)
+    return use_stores(settings, work)
 
 
 def _list_programs(context: typer.Context, *, as_json: bool) -> None:
-    files = {program.name: _file(context, program) for program in PROGRAMS.values()}
-    if as_json:
-        rows = [
-            {"name": program.name, "title": program.title, "file": str(files[program.name])}
-            for program in PROGRAMS.values()
-        ]
-        typer.echo(json.dumps(rows, indent=2))
-        return
-    for program in PROGRAMS.values():
-        typer.echo(f"{program.name:<15} {program.title:<15} {files[program.name]}")
-    echo(context, "Connect one with 'headgate connect NAME'.", err=True)
+    rows = [
+        {"name": program.name, "title": program.title, "file": str(_file(context, program))}
+        for program in PROGRAMS.values()
+    ]
+    put(rows, (f"{row['name']:<15} {row['title']:<15} {row['file']}" for row in rows), as_json=as_json)
+    if not as_json:
+        echo(context, "Connect one with 'headgate connect NAME'.", err=True)
 
 
 def _connection(
     context: typer.Context, program: AgentProgram, file: Path, issued: Issued, *, is_http: bool
 ) -> _Connection:
-    settings = settings_of(context).settings
-    state: State = context.obj
+    settings, environment = settings_of(context), state_of(context).environment
     address = mcp_url(settings)
     if is_http:
         return _Connection(program, HttpServer(address, issued.access_token), file)
     save_token(context, program.name, issued, address)
     executable = shutil.which("headgate") or str(Path(sys.executable).with_name("headgate"))
-    root = (
-        ["--cache-root", str(cache_root_of(state.environment))]
-        if "PDPP_CACHE_ROOT" in state.environment
-        else []
-    )
-    command = [executable, "--home", str(settings.home), "mcp", "--client", program.name, *root]
-    variables = {name: state.environment[name] for name in (CONFIG_VARIABLE,) if name in state.environment}
+    moved = ["--cache-root", str(cache_root_of(environment))] if "PDPP_CACHE_ROOT" in environment else []
+    command = [executable, "--home", str(settings.home), "mcp", "--client", program.name, *moved]
+    variables = {name: environment[name] for name in (CONFIG_VARIABLE,) if name in environment}
     return _Connection(program, StdioServer(command, variables), file)
 
 
 def _file(context: typer.Context, program: AgentProgram) -> Path:
-    state: State = context.obj
-    return program.file(sys.platform, Path.home(), state.environment)
+    return program.file(sys.platform, Path.home(), state_of(context).environment)
 
 
 def _merged(program: AgentProgram, file: Path, entry: dict[str, Any]) -> tuple[Path, bytes | None, str]:
-    """Read the program's file, and give its place, its content and what it becomes."""
+    """Read the program's file; return its path, its content and what it becomes."""
     # A link to a file elsewhere stays a link.
     path = file.resolve()
     before = path.read_bytes() if path.exists() else None
@@ -240,7 +220,7 @@ def _merged(program: AgentProgram, file: Path, entry: dict[str, Any]) -> tuple[P
 
 
 def _write(made: _Connection) -> Path | None:
-    """Put the entry into the program's file, and give the copy of the file as it was."""
+    """Put the entry into the program's file, and return the copy of the file as it was."""
     path, before, after = _merged(made.program, made.file, made.entry)
     path.parent.mkdir(parents=True, exist_ok=True)
     backup = path.with_name(f"{path.name}.before-headgate")
@@ -277,9 +257,7 @@ async def _in_home(settings: Settings, token: str) -> ReadAnswer:
         return await LocalResourceServer(services.reads, read).streams()
 
 
-def _document(
-    made: _Connection, issued: Issued, seen: int, warning: str | None, *, is_written: bool
-) -> dict[str, Any]:
+def _document(made: _Connection, issued: Issued, *, is_written: bool) -> dict[str, Any]:
     return {
         "program": made.program.name,
         "file": str(made.file),
@@ -287,14 +265,12 @@ def _document(
         "servers_member": made.program.servers,
         "entry": made.entry,
         "grant_ids": [grant.id for grant in issued.grants],
-        "streams_seen": seen,
-        "warning": warning,
     }
 
 
 def _words(
     made: _Connection, issued: Issued, seen: int, backup: Path | None, days: int, *, is_written: bool
-) -> str:
+) -> list[str]:
     title = made.program.title
     grants = ", ".join(grant.id for grant in issued.grants)
     lines = [f"{title} may read for {days} days (grants: {grants})."]
@@ -311,7 +287,27 @@ def _words(
             "",
         ]
     if seen:
-        lines.append(f"Tried as {title}: it sees {seen} {'stream' if seen == 1 else 'streams'}.")
+        lines.append(f"Tried as {title}: it sees {many(seen, 'stream')}.")
     lines.append("Then ask it: What may you read?")
     lines.append(f"End it with: headgate grants revoke {made.program.name}")
-    return "\n".join(lines)
+    return lines
+
+
+_LEVELS = {"good": "ok", "warning": "note", "problem": "FAULT"}
+
+
+def doctor(context: typer.Context, *, as_json: AsJson = False) -> None:
+    """Find what keeps agents from connecting, and how to fix it.
+
+    It checks files, tokens, the clock, the tools and the metadata that agents see. It ends with 1 on a fault.
+    """
+    settings, root = settings_of(context), cache_root_of(state_of(context).environment)
+    findings = list(examine(Examined(settings, server_address(settings), root, now())))
+    put([asdict(finding) for finding in findings], map(_line, findings), as_json=as_json, context=context)
+    if any(finding.level == "problem" for finding in findings):
+        raise typer.Exit(1)
+
+
+def _line(finding: Finding) -> str:
+    advice = f"\n       {finding.advice}" if finding.advice else ""
+    return f"{_LEVELS[finding.level]:<5}  {finding.text}{advice}"

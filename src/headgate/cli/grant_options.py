@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from headgate.auth.grants import Choice
-from headgate.cli.terminal import typed_instant
+from headgate.cli.terminal import connection_named, typed_instant
 from headgate.errors import InvalidAuthorizationDetails, InvalidRequest
 from headgate.model.declaration import SourceDeclaration
 from headgate.model.ids import (
@@ -54,42 +54,26 @@ def refused_choice(
     refusal: InvalidAuthorizationDetails, catalog: SourceCatalog, choice: Choice
 ) -> InvalidRequest:
     """Make the refusal of a choice, with the values that are there."""
-    return InvalidRequest(refusal.message, hint=offered_values(catalog, choice, refusal.param))
+    return InvalidRequest(refusal.message, hint=_offered_values(catalog, choice, refusal.param))
 
 
 def with_ids(choice: Choice, catalog: SourceCatalog) -> Choice:
     """Replace the names of connections by their ids."""
-    ids = tuple(connection_named(catalog, name) for name in choice.connection_ids)
+    if not catalog.connections:
+        return choice
+    labels = {
+        str(key): connection.display_name or connection.connector_key
+        for key, connection in catalog.connections.items()
+    }
+    ids = tuple(ConnectionId(connection_named(labels, name)) for name in choice.connection_ids)
     return dataclasses.replace(choice, connection_ids=ids)
 
 
-def connection_named(catalog: SourceCatalog, name: ConnectionId) -> ConnectionId:
-    """Find a connection by its id or by the name that the owner gave it; a name that is neither stays as it is."""
-    if name in catalog.connections:
-        return name
-    found = [
-        connection.id
-        for connection in catalog.connections.values()
-        if (connection.display_name or "").casefold() == name.casefold()
-    ]
-    if len(found) > 1:
-        raise InvalidRequest(
-            f"{len(found)} connections are called '{name}'.", hint=f"Give an id: {', '.join(sorted(found))}."
-        )
-    return found[0] if found else name
-
-
-def offered_values(catalog: SourceCatalog, choice: Choice, param: str | None) -> str:
+def _offered_values(catalog: SourceCatalog, choice: Choice, param: str | None) -> str:
     """Build a hint that lists the valid values of the option at fault."""
     if not catalog.connections:
         return "Import something first: headgate import PATH"
     match param:
-        case "connection":
-            names = [
-                f"{connection.display_name or connection.connector_key} ({connection.id})"
-                for connection in catalog.connections.values()
-            ]
-            return f"Connections are {', '.join(sorted(names))}."
         case "stream":
             streams = {name for _, source in _chosen_sources(catalog, choice) for name in source.streams}
             return f"Streams are {', '.join(sorted(streams))}."
@@ -101,10 +85,10 @@ def offered_values(catalog: SourceCatalog, choice: Choice, param: str | None) ->
 
 def _chosen_sources(catalog: SourceCatalog, choice: Choice) -> list[tuple[str, SourceDeclaration]]:
     """Return the sources of the connections that were chosen, each after the names of these connections."""
-    chosen = [catalog.connections[one] for one in choice.connection_ids or catalog.connections]
     labels: dict[ConnectorKey, list[str]] = {}
-    for one in chosen:
-        labels.setdefault(one.connector_key, []).append(one.display_name or one.id)
+    for key in choice.connection_ids or catalog.connections:
+        connection = catalog.connections[key]
+        labels.setdefault(connection.connector_key, []).append(connection.display_name or connection.id)
     return [
         (", ".join(sorted(labels[key])), source)
         for key, source in catalog.declarations.items()
@@ -139,7 +123,7 @@ def read_choice(
             read_option("connection", connection_id, connection) for connection in connections or ()
         ),
         streams=tuple(read_option("stream", stream_name, stream) for stream in streams or ()),
-        fields=_merged(_fields(field) for field in fields or ()),
+        fields=_fields(fields or ()),
         since=_time("since", since),
         until=_time("until", until),
     )
@@ -157,20 +141,17 @@ def _slip(option: str, rule: str) -> typer.BadParameter:
     return typer.BadParameter(rule, param_hint=f"'--{option}'")
 
 
-def _fields(text: str) -> tuple[Any, tuple[Any, ...]]:
-    stream, _, names = text.partition("=")
-    if not stream or not names:
-        raise _slip("fields", "it is written STREAM=A,B")
-    chosen = tuple(read_option("fields", field_name, one) for one in names.split(","))
-    return read_option("fields", stream_name, stream), chosen
-
-
-def _merged(chosen: Iterable[tuple[Any, tuple[Any, ...]]]) -> tuple[tuple[Any, tuple[Any, ...]], ...]:
-    """Merge the fields of options that name the same stream."""
-    found: dict[Any, tuple[Any, ...]] = {}
-    for stream, names in chosen:
-        found[stream] = (*found.get(stream, ()), *names)
-    return tuple(found.items())
+def _fields(options: Iterable[str]) -> tuple[tuple[Any, tuple[Any, ...]], ...]:
+    """Read the fields of each stream; options that name the same stream are merged."""
+    chosen: dict[Any, tuple[Any, ...]] = {}
+    for text in options:
+        stream, _, names = text.partition("=")
+        if not stream or not names:
+            raise _slip("fields", "it is written STREAM=A,B")
+        key = read_option("fields", stream_name, stream)
+        fields = (read_option("fields", field_name, name) for name in names.split(","))
+        chosen[key] = (*chosen.get(key, ()), *fields)
+    return tuple(chosen.items())
 
 
 def _time(option: str, text: str | None) -> int | None:
@@ -185,10 +166,8 @@ def _time(option: str, text: str | None) -> int | None:
 
 def read_days(days: int) -> int:
     """Check the option for how long a grant is valid."""
-    if days < 1:
-        raise _slip("days", "it must be at least 1")
-    if days > _MOST_DAYS:
-        raise _slip("days", f"it must be at most {_MOST_DAYS}")
+    if not 1 <= days <= _MOST_DAYS:
+        raise _slip("days", "it must be at least 1" if days < 1 else f"it must be at most {_MOST_DAYS}")
     return days
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from headgate.agent_programs.programs import PROGRAMS, HttpServer, shell_line
+from headgate.agent_programs import PROGRAMS, HttpServer, shell_line
 from headgate.auth.clients import GrantOverview
 from headgate.auth.credentials import home_credential_path, write_token
 from headgate.auth.documents import in_words, issued_document
@@ -30,10 +29,21 @@ from headgate.cli.grant_options import (
     refused_choice,
     with_ids,
 )
-from headgate.cli.grant_preview import ask_for_everything, show_preview
-from headgate.cli.mcp import cache_root_of
-from headgate.cli.stores import with_stores, with_stores_if_any
-from headgate.cli.terminal import AsJson, State, echo, many, require_home, settings_of, table
+from headgate.cli.homes import read_stores, use_stores
+from headgate.cli.preview import ask_for_everything, show_preview
+from headgate.cli.serve import cache_root_of
+from headgate.cli.terminal import (
+    AsJson,
+    day_text,
+    echo,
+    group,
+    many,
+    put,
+    require_home,
+    settings_of,
+    state_of,
+    table,
+)
 from headgate.errors import InvalidAuthorizationDetails, NotFound
 from headgate.model.ids import (
     ClientId,
@@ -44,12 +54,8 @@ from headgate.model.instants import DAY_US, iso
 from headgate.model.ledger import IssuedGrant
 from headgate.wiring import Services, mcp_url, now
 
-app = typer.Typer(help="Create, list and revoke grants: what clients may see.", rich_markup_mode=None)
-
-
-@app.callback()
-def _noun() -> None:
-    """Create, list and revoke grants: what clients may see."""
+app = group()
+_Grant = Annotated[str, typer.Argument(help="The grant's id, or a client's name.", metavar="GRANT")]
 
 
 @app.command()
@@ -71,36 +77,31 @@ def create(  # noqa: PLR0913 - each is an option of the command
     as_json: AsJson = False,
 ) -> None:
     """Show what a client would see, grant it, and print its token once."""
-    settings = settings_of(context).settings
+    settings = settings_of(context)
     # Parsed before anything is opened, so that a wrong option is reported as a usage error.
-    name, choice = (
-        read_option("client", client_id, client),
-        read_choice(connection, stream, fields, since, until),
-    )
-    daily, days = read_budget(budget), read_days(days)
+    name = read_option("client", client_id, client)
+    choice = read_choice(connection, stream, fields, since, until)
+    conditions = Conditions(name, days=read_days(days), daily_records=read_budget(budget))
     require_home(settings)
     if not as_json:
         show_preview(settings, choice, client, days)
     ask_for_everything(choice, is_confirmed=yes)
-
-    async def work(stores: Services) -> Issued:
-        return await issue_choice(stores, choice, Conditions(name, days=days, daily_records=daily))
-
-    issued = with_stores(settings, work)
-
+    issued = use_stores(settings, lambda stores: issue_choice(stores, choice, conditions))
+    address, grant_ids = mcp_url(settings), [grant.id for grant in issued.grants]
     if save:
-        path = save_token(context, client, issued, mcp_url(settings))
-        document = {"saved": str(path), "grant_ids": [grant.id for grant in issued.grants]}
-        if as_json:
-            typer.echo(json.dumps(document))
-        else:
-            echo(context, f"Saved for 'headgate mcp' in {path}")
-        return
-    address = mcp_url(settings)
-    if as_json:
-        typer.echo(json.dumps(_issued(issued, address)))
+        path = save_token(context, client, issued, address)
+        document: dict[str, Any] = {"saved": str(path), "grant_ids": grant_ids}
+        lines = [f"Saved for 'headgate mcp' in {path}"]
     else:
-        echo(context, _issued_text(client, issued, address))
+        document = {
+            "access_token": issued.access_token,
+            "token_kind": issued.token_kind.value,
+            "grant_ids": grant_ids,
+            "package_id": issued.package_id,
+            "mcp_url": address,
+        }
+        lines = _issued_lines(client, issued, address)
+    put(document, lines, as_json=as_json, indent=None, context=context)
 
 
 async def issue_choice(stores: Services, choice: Choice, conditions: Conditions) -> Issued:
@@ -117,9 +118,8 @@ async def issue_choice(stores: Services, choice: Choice, conditions: Conditions)
 
 def save_token(context: typer.Context, client: str, issued: Issued, address: str) -> Path:
     """Save the token in the file of its client, and say so if another one was there."""
-    state: State = context.obj
-    root = cache_root_of(state.environment)
-    path = home_credential_path(root, settings_of(context).settings.home, client)
+    root = cache_root_of(state_of(context).environment)
+    path = home_credential_path(root, settings_of(context).home, client)
     if path.exists():
         typer.echo(f"The token that was saved for {client} before is replaced; its grant goes on.", err=True)
     credential = {
@@ -146,22 +146,18 @@ def list_(context: typer.Context, *, as_json: AsJson = False) -> None:
             (issued_document(grant, now), overviews[grant.grant.id]) for grant in await stores.ledger.grants()
         ]
 
-    found = with_stores_if_any(settings_of(context).settings, work)
-    if as_json:
-        typer.echo(json.dumps([document | _use(overview) for document, overview in found], indent=2))
-        return
-    if not found:
-        echo(context, "There are no grants yet. See 'headgate grants create --help'.", err=True)
-        return
+    found = read_stores(context, work)
     heads = ("grant", "state", "client", "issued", "last used", "expires", "budget", "streams")
-    for line in table([heads, *(_row(document, overview) for document, overview in found)]):
-        typer.echo(line)
+    lines = table([heads, *(_row(document, overview) for document, overview in found)]) if found else []
+    put([document | _use(overview) for document, overview in found], lines, as_json=as_json)
+    if not (found or as_json):
+        echo(context, "There are no grants yet. See 'headgate grants create --help'.", err=True)
 
 
 def _use(overview: GrantOverview) -> dict[str, Any]:
     day = overview.last_day
     return {
-        "last_used_on": None if day is None else iso(day * DAY_US)[:10],
+        "last_used_on": None if day is None else day_text(day * DAY_US),
         "records_today": overview.today,
     }
 
@@ -181,39 +177,28 @@ def _row(document: dict[str, Any], overview: GrantOverview) -> tuple[str, ...]:
 
 
 @app.command()
-def show(
-    context: typer.Context,
-    grant: Annotated[str, typer.Argument(help="The grant's id, or a client's name.", metavar="GRANT")],
-    *,
-    as_json: AsJson = False,
-) -> None:
+def show(context: typer.Context, grant: _Grant, *, as_json: AsJson = False) -> None:
     """Describe in words what a grant allows."""
 
-    async def work(stores: Services) -> str:
+    async def work(stores: Services) -> tuple[Any, list[str]]:
         now, found = stores.judged_at(), await _named(stores, grant)
-        if as_json:
-            documents = [issued_document(one, now) for one in found]
-            return json.dumps(documents[0] if found[0].grant.id == grant else documents, indent=2)
         labels: dict[str, str] = {
             connection.id: connection.display_name or connection.id
             for connection in await stores.store.connections()
         }
-        words = [in_words(one, labels, now) for one in found]
+        documents = [issued_document(issued, now) for issued in found]
+        words = [in_words(issued, labels, now) for issued in found]
         if found[0].grant.id == grant:
-            return words[0]
-        texts = (f"{one.grant.id}: {text}" for one, text in zip(found, words, strict=True))
-        return "\n".join([f"'{grant}' is a client with {many(len(found), 'grant')}:", *texts])
+            return documents[0], words
+        texts = (f"{issued.grant.id}: {text}" for issued, text in zip(found, words, strict=True))
+        return documents, [f"'{grant}' is a client with {many(len(found), 'grant')}:", *texts]
 
-    typer.echo(with_stores_if_any(settings_of(context).settings, work))
+    document, lines = read_stores(context, work)
+    put(document, lines, as_json=as_json)
 
 
 @app.command()
-def revoke(
-    context: typer.Context,
-    grant: Annotated[str, typer.Argument(help="The grant's id, or a client's name.", metavar="GRANT")],
-    *,
-    as_json: AsJson = False,
-) -> None:
+def revoke(context: typer.Context, grant: _Grant, *, as_json: AsJson = False) -> None:
     """Revoke a grant, or every grant of a client.
 
     The client is refused from its next request on.
@@ -221,64 +206,48 @@ def revoke(
 
     async def work(stores: Services) -> list[str]:
         found = await _named(stores, grant)
-        active = [one for one in found if one.grant.id == grant or one.revoked_at is None]
-        for one in active:
-            await stores.ledger.revoke(one.grant.id, now())
-        return [one.grant.id for one in active]
+        active = [
+            issued.grant.id for issued in found if issued.grant.id == grant or issued.revoked_at is None
+        ]
+        for active_id in active:
+            await stores.ledger.revoke(active_id, now())
+        return list(active)
 
-    ended = with_stores_if_any(settings_of(context).settings, work)
-    if as_json:
-        typer.echo(json.dumps({"revoked": True, "grant_id": grant, "grant_ids": ended}))
-    elif ended == [grant]:
-        typer.echo(f"{grant} is revoked.")
+    ended = read_stores(context, work)
+    if ended == [grant]:
+        text = f"{grant} is revoked."
     elif ended:
-        typer.echo(f"{grant} can no longer read anything: {many(len(ended), 'grant')} revoked.")
+        text = f"{grant} can no longer read anything: {many(len(ended), 'grant')} revoked."
     else:
-        typer.echo(f"{grant} had no active grant.")
+        text = f"{grant} had no active grant."
+    put({"revoked": True, "grant_id": grant, "grant_ids": ended}, [text], as_json=as_json, indent=None)
 
 
 async def _named(stores: Services, name: str) -> list[IssuedGrant]:
     """Find a grant by its id, or the grants of a client."""
-    one = await stores.ledger.grant(grant_id(name))
-    if one is not None:
-        return [one]
-    found = [each for each in await stores.ledger.grants() if each.grant.client_id == ClientId(name)]
+    by_id = await stores.ledger.grant(grant_id(name))
+    if by_id is not None:
+        return [by_id]
+    found = [issued for issued in await stores.ledger.grants() if issued.grant.client_id == ClientId(name)]
     if not found:
         raise NotFound(f"There is no grant or client '{name}'.", hint="See 'headgate grants list'.")
     return found
 
 
-def _issued(issued: Issued, url: str) -> dict[str, Any]:
-    return {
-        "access_token": issued.access_token,
-        "token_kind": issued.token_kind.value,
-        "grant_ids": [grant.id for grant in issued.grants],
-        "package_id": issued.package_id,
-        "mcp_url": url,
-    }
-
-
-def _issued_text(client: str, issued: Issued, url: str) -> str:
-    lines = [f"grant  {grant.id}" for grant in issued.grants]
-    if issued.package_id is not None:
-        lines.append(f"package  {issued.package_id}")
-    return "\n".join(
-        [
-            *lines,
-            f"connect to  {url}",
-            f"token (shown only now)  {issued.access_token}",
-            *_client_lines(client, HttpServer(url, issued.access_token)),
-            f"end it with  headgate grants revoke {client}",
-        ]
-    )
-
-
-def _client_lines(client: str, server: HttpServer) -> list[str]:
-    """Write what the client needs, if it is a program that is known."""
-    program = PROGRAMS.get(client)
+def _issued_lines(client: str, issued: Issued, url: str) -> list[str]:
+    """Write the token, and what the client needs if it is a program that is known."""
+    program, server = PROGRAMS.get(client), HttpServer(url, issued.access_token)
     if program is None:
-        return [f"the client sends  Authorization: Bearer {server.token}"]
-    line = shell_line(program, server)
+        then = f"the client sends  Authorization: Bearer {server.token}"
+    elif line := shell_line(program, server):
+        then = f"run once  {line}"
+    else:
+        then = f"or write its file with  headgate connect {client} --again --write"
     return [
-        f"run once  {line}" if line else f"or write its file with  headgate connect {client} --again --write"
+        *(f"grant  {grant.id}" for grant in issued.grants),
+        *([] if issued.package_id is None else [f"package  {issued.package_id}"]),
+        f"connect to  {url}",
+        f"token (shown only now)  {issued.access_token}",
+        then,
+        f"end it with  headgate grants revoke {client}",
     ]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import cast
 
-from headgate.cli.terminal import many
+from headgate.cli.terminal import many, printable, status_line
 from headgate.sources.importing import ImportProgress, ImportReport
 from headgate.sources.planning import ImportPreview, StreamPreview
 
@@ -19,21 +18,13 @@ _LINE_CHARS = 110
 _GAP = "  "
 _BAR_CHARS = 14
 _REJECTS_SHOWN = 20
-_KIB = 1024
 _MINUTE = 60
-
-
-def printable(value: object, most: int = _CELL_CHARS) -> str:
-    """Write a value on one line, without characters that a terminal would obey."""
-    text = "" if value is None else str(value)
-    shown = "".join(one if one.isprintable() else " " for one in text[: most + 1])
-    return shown if len(text) <= most else f"{shown[: most - 1]}…"
 
 
 def preview_text(preview: ImportPreview) -> str:
     """Draw the columns and first rows of every stream that has any."""
     shown = [stream for stream in preview.streams if stream.rows] or preview.streams
-    lines = [line for one in shown for line in _stream_lines(one)]
+    lines = [line for stream in shown for line in _stream_lines(stream)]
     lines += [
         f"  rejected: {printable(reject.place, 60)}: {printable(reject.reason, 80)}"
         for reject in preview.rejects
@@ -44,9 +35,12 @@ def preview_text(preview: ImportPreview) -> str:
 def _stream_lines(stream: StreamPreview) -> Iterable[str]:
     """Draw a stream with its columns one below the other: name, type, uses, and the value in each of the first rows."""
     yield f"  stream '{stream.stream}'"
-    about = [(printable(one.name), one.type, ", ".join(one.roles)) for one in stream.columns]
+    about = [
+        (printable(column.name, _CELL_CHARS), column.type, ", ".join(column.roles))
+        for column in stream.columns
+    ]
     widths = [max(map(len, column)) for column in zip(*about, strict=True)]
-    samples = [[_sample(row.get(one.name)) for row in stream.rows] for one in stream.columns]
+    samples = [[_sample(row.get(column.name)) for row in stream.rows] for column in stream.columns]
     longest = [max(map(len, column)) for column in zip(*samples, strict=True)]
     most = _cell_chars(_LINE_CHARS - sum(widths) - len(_GAP) * len(widths), longest)
     widths += [min(width, most) for width in longest]
@@ -59,10 +53,9 @@ def _stream_lines(stream: StreamPreview) -> Iterable[str]:
 def _sample(value: object) -> str:
     """Write a value for people: a list as its parts, an object as JSON."""
     if isinstance(value, list):
-        return printable(", ".join(map(str, cast("list[object]", value)[:_CELL_CHARS])))
-    return printable(
-        json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, dict | bool) else value
-    )
+        return printable(", ".join(map(str, cast("list[object]", value)[:_CELL_CHARS])), _CELL_CHARS)
+    text = json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, dict | bool) else value
+    return printable(text, _CELL_CHARS)
 
 
 def _cell_chars(room: int, longest: Sequence[int]) -> int:
@@ -94,23 +87,10 @@ def report_lines(report: ImportReport) -> Iterable[str]:
 
 @contextmanager
 def import_progress() -> Generator[Callable[[ImportProgress], None]]:
-    """Show rows, rate and time left on one line of standard error, if it is a terminal; erase it at the end."""
-    is_shown, started, last = sys.stderr.isatty(), time.monotonic(), ""
-
-    def show(progress: ImportProgress) -> None:
-        nonlocal last
-        if not is_shown:
-            return
-        text = progress_text(progress, time.monotonic() - started)
-        sys.stderr.write(f"\r{text.ljust(len(last))}")
-        sys.stderr.flush()
-        last = text
-
-    try:
-        yield show
-    finally:
-        if last:
-            sys.stderr.write(f"\r{' ' * len(last)}\r")
+    """Show rows, rate and time left as a status line."""
+    started = time.monotonic()
+    with status_line() as show:
+        yield lambda progress: show(progress_text(progress, time.monotonic() - started))
 
 
 def progress_text(progress: ImportProgress, seconds: float) -> str:
@@ -127,12 +107,3 @@ def _duration(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), _MINUTE)
     hours, minutes = divmod(minutes, _MINUTE)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
-def size_text(count: float) -> str:
-    """Write a number of bytes for people."""
-    for unit in ("B", "KiB", "MiB"):
-        if count < _KIB:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= _KIB
-    return f"{count:.1f} GiB"

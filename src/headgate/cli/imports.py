@@ -1,23 +1,40 @@
-"""``headgate import``: bring files in."""
+"""``headgate import``: import files; ``headgate watch``: import what arrives in a directory."""
 
 from __future__ import annotations
 
 import dataclasses
 import shlex
+import signal
 import sys
+import time
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from headgate.cli.import_text import import_progress, preview_text, printable, report_lines, size_text
-from headgate.cli.stores import with_stores
-from headgate.cli.terminal import AsJson, home_option, json_text, needs_extra, settings_of
-from headgate.errors import InvalidRequest, StorageFull
+from headgate.cli.homes import use_stores
+from headgate.cli.import_text import import_progress, preview_text, report_lines
+from headgate.cli.terminal import (
+    AsJson,
+    Yes,
+    json_text,
+    many,
+    needs_extra,
+    printable,
+    put,
+    settings_of,
+    size_text,
+    state_of,
+)
+from headgate.errors import InvalidRequest, ResourceLimit, StorageFull
 from headgate.home import with_home
+from headgate.settings import Settings
 from headgate.sources.importing import Importer, ImportReport
+from headgate.sources.inputs.disk import settled_entries
 from headgate.sources.parsers import FileChoice, FileParser
 from headgate.sources.planning import ImportPlan, PlannedImport
 from headgate.sources.reading_note import READING_NOTES
@@ -44,7 +61,7 @@ def import_files(
         Path | None,
         typer.Option(help="A file that corrects the types, key or times of a table.", metavar="FILE.toml"),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Yes = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be imported, and store nothing.")
     ] = False,
@@ -62,7 +79,7 @@ def import_files(
         source=source,
         name=connection,
         corrections=corrections,
-        notes=settings_of(context).settings.home / READING_NOTES,
+        notes=settings_of(context).home / READING_NOTES,
     )
     with FileParser(choice) as parser, needs_extra("sources"):
         plan = _plan(parser)
@@ -105,18 +122,18 @@ def _run(context: typer.Context, planned: Sequence[PlannedImport]) -> list[Impor
     async def work(stores: Services) -> list[ImportReport]:
         importer = Importer(stores.store, clock=now)
         reports: list[ImportReport] = []
-        for one in planned:
+        for chosen in planned:
             with import_progress() as show:
-                reports.append(await importer.run(one.job, show))
+                reports.append(await importer.run(chosen.job, show))
         return reports
 
     try:
-        return with_stores(settings_of(context).settings, work)
+        return use_stores(context, work)
     except StorageFull as error:
-        error.hint = "Free some space and run the same command again: it goes on from there."
+        error.hint = "Free some space and run the same command to resume."
         raise
     except KeyboardInterrupt:
-        typer.echo("Interrupted. What was read is stored; the same command goes on from there.", err=True)
+        typer.echo("Interrupted. What was read is stored; run the same command to resume.", err=True)
         raise
 
 
@@ -124,25 +141,23 @@ def _run(context: typer.Context, planned: Sequence[PlannedImport]) -> list[Impor
 
 
 def _print_previews(plan: ImportPlan, *, as_json: bool) -> None:
-    previews = [(one, one.preview()) for one in plan.imports]
-    if as_json:
-        document = {
-            "imports": [one.document(shown) for one, shown in previews],
-            "unknown_files": list(plan.unknown),
-        }
-        typer.echo(json_text(document, indent=2, default=str))
-        return
-    for one, shown in previews:
-        files = f"{len(one.files):,} file{'s' if len(one.files) != 1 else ''}"
-        size = size_text(one.job.total_bytes)
-        typer.echo(f"{printable(one.job.display_name, 60)} ({one.source}; {files}, {size})")
-        typer.echo(preview_text(shown))
-    _print_unknown(plan.unknown)
+    previews = [(planned, planned.preview()) for planned in plan.imports]
+    lines: list[str] = []
+    for planned, preview in previews:
+        about = f"{planned.source}; {many(len(planned.files), 'file')}, {size_text(planned.job.total_bytes)}"
+        lines += [f"{printable(planned.job.display_name)} ({about})", preview_text(preview)]
+    document = {
+        "imports": [planned.document(preview) for planned, preview in previews],
+        "unknown_files": list(plan.unknown),
+    }
+    put(document, lines, as_json=as_json)
+    if not as_json:
+        _print_unknown(plan.unknown)
 
 
 def _print_unknown(unknown: Sequence[str]) -> None:
     if unknown:
-        names = ", ".join(printable(one, 160) for one in unknown[:_NAMES_SHOWN])
+        names = ", ".join(printable(name, 160) for name in unknown[:_NAMES_SHOWN])
         more = f" and {len(unknown) - _NAMES_SHOWN:,} more" if len(unknown) > _NAMES_SHOWN else ""
         typer.echo(f"Not read: {names}{more}", err=True)
 
@@ -150,30 +165,100 @@ def _print_unknown(unknown: Sequence[str]) -> None:
 def _print_reports(
     context: typer.Context, reports: Sequence[ImportReport], unknown: Sequence[str], *, as_json: bool
 ) -> None:
-    grant = next_command(context, reports)
-    if as_json:
-        document = {
-            "imports": [dataclasses.asdict(report) for report in reports],
-            "unknown_files": list(unknown),
-            "next": grant,
-        }
-        typer.echo(json_text(document, indent=2))
-        return
+    connections = dict.fromkeys(report.connection_id for report in reports)
+    chosen = [word for connection in connections for word in ("--connection", connection)]
+    command = shlex.join(["headgate", "grants", "create", "--client", "agent", *chosen])
+    grant = with_home(command, state_of(context).flags.get("home"))
+    lines: list[str] = []
     for report in reports:
         resumed = ", from where it was interrupted" if report.is_resumed else ""
-        typer.echo(f"{printable(report.display_name, 60)} ({report.connection_id}){resumed}")
-        for line in report_lines(report):
-            typer.echo(line)
-    _print_unknown(unknown)
-    typer.echo(f"Let an agent read it:\n  {grant}")
+        lines.append(f"{printable(report.display_name)} ({report.connection_id}){resumed}")
+        lines += report_lines(report)
+    document = {
+        "imports": [dataclasses.asdict(report) for report in reports],
+        "unknown_files": list(unknown),
+        "next": grant,
+    }
+    put(document, lines, as_json=as_json)
+    if not as_json:
+        _print_unknown(unknown)
+        typer.echo(f"Let an agent read it:\n  {grant}")
 
 
-def next_command(context: typer.Context, reports: Sequence[ImportReport]) -> str:
-    """Write the command that grants what came in."""
-    command = shlex.join(["headgate", "grants", "create", "--client", "agent", *_of(reports)])
-    return with_home(command, home_option(context))
+# Watching
 
 
-def _of(reports: Sequence[ImportReport]) -> Iterator[str]:
-    for connection in dict.fromkeys(report.connection_id for report in reports):
-        yield from ("--connection", connection)
+@dataclass(frozen=True, slots=True)
+class WatchEvent:
+    """What became of one entry of the directory."""
+
+    path: Path
+    #: Why nothing of it was read; empty if something was.
+    failure: str
+    #: Empty if the entry is as it was when it was last imported.
+    reports: Sequence[ImportReport] = ()
+    unknown: Sequence[str] = ()
+
+    def document(self) -> dict[str, Any]:
+        """Write the event as JSON."""
+        event: dict[str, Any] = {"event": "imported", "path": str(self.path)}
+        if self.failure:
+            return {**event, "event": "failed", "message": self.failure}
+        if not self.reports:
+            return {**event, "event": "unchanged"}
+        imports = [dataclasses.asdict(report) for report in self.reports]
+        return {**event, "imports": imports, "unknown_files": list(self.unknown)}
+
+    def text(self) -> str:
+        """Write the event for people: one line, and one for each stream and reject."""
+        name = printable(self.path.name)
+        if self.failure:
+            return f"{name}: {printable(self.failure, 200)}"
+        lines = [line for report in self.reports for line in report_lines(report)]
+        return "\n".join([f"{name}:" if lines else f"{name}: nothing new", *lines])
+
+
+def watch(
+    context: typer.Context,
+    directory: Annotated[Path, typer.Argument(help="The directory to watch.", metavar="DIR")],
+    *,
+    every: Annotated[
+        float,
+        typer.Option(
+            help="Seconds between two checks of the directory.", min=0.1, max=3600.0, metavar="SECONDS"
+        ),
+    ] = 2.0,
+    as_json: AsJson = False,
+) -> None:
+    """Import the files that arrive in a directory, until Ctrl-C.
+
+    A file is imported once it has stopped changing, and again when it changes later. A file that cannot be read is
+    reported once. --json prints one line for each event. It ends with 0 when you stop it.
+    """
+    settings = settings_of(context)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        for path in settled_entries(directory, lambda: time.sleep(every)):
+            event = _imported(settings, path)
+            typer.echo(json_text(event.document()) if as_json else event.text())
+    except KeyboardInterrupt:
+        if not as_json:
+            typer.echo("Stopped.", err=True)
+
+
+def _imported(settings: Settings, path: Path) -> WatchEvent:
+    """Import one entry as `headgate import --yes` does; a bad file is an event, a store that fails is an error."""
+    with FileParser(FileChoice(paths=[path], notes=settings.home / READING_NOTES)) as parser:
+        try:
+            plan = parser.plan()
+        except (InvalidRequest, ResourceLimit) as error:
+            return WatchEvent(path, error.message)
+        except OSError as error:
+            return WatchEvent(path, error.strerror or str(error))
+        return WatchEvent(path, "", use_stores(settings, partial(_run_new, plan)), plan.unknown)
+
+
+async def _run_new(plan: ImportPlan, stores: Services) -> Sequence[ImportReport]:
+    importer = Importer(stores.store, clock=now)
+    jobs = [planned.job for planned in plan.imports]
+    return [await importer.run(job) for job in jobs if not await importer.has_run(job)]

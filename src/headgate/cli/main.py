@@ -40,28 +40,30 @@ COMMANDS = {
     "connect": CommandEntry(
         "connect", "connect", "Connect an agent program: create its grant and configuration."
     ),
-    "doctor": CommandEntry("doctor", "doctor", "Find what keeps agents from connecting, and how to fix it."),
+    "doctor": CommandEntry("connect", "doctor", "Find what keeps agents from connecting, and how to fix it."),
     "import": CommandEntry(
         "imports", "import_files", "Import files: mail, calendars, chats, bank, notes, tables."
     ),
     "export": CommandEntry(
-        "export", "export", "Export the records and files of a connection to a directory."
+        "sources", "export", "Export the records and files of a connection to a directory."
     ),
-    "watch": CommandEntry("watch", "watch", "Import the files that arrive in a directory, until Ctrl-C."),
+    "watch": CommandEntry("imports", "watch", "Import the files that arrive in a directory, until Ctrl-C."),
     "stop-all": CommandEntry("owner", "stop_all", "Revoke every grant of every agent, at once."),
-    "try": CommandEntry("trying", "try_tool", "Run a tool as a client, and print exactly what it would see."),
+    "try": CommandEntry(
+        "preview", "try_tool", "Run a tool as a client, and print exactly what it would see."
+    ),
     "serve": CommandEntry("serve", "serve", "Start the server, and serve until Ctrl-C or SIGTERM."),
     "demo": CommandEntry("serve", "serve_demo", "Start a server with an invented person's records."),
-    "mcp": CommandEntry("mcp", "mcp", "Serve one agent over stdio, with its saved token."),
-    "config": CommandEntry("config", "app", "Show the settings."),
+    "mcp": CommandEntry("serve", "mcp", "Serve one agent over stdio, with its saved token."),
+    "config": CommandEntry("serve", "config_app", "Show the settings."),
     "grants": CommandEntry("grants", "app", "Create, list and revoke grants: what clients may see."),
     "owner": CommandEntry("owner", "app", "Create owner tokens, and reset the password."),
-    "clients": CommandEntry("clients", "app", "Register OAuth clients by hand."),
+    "clients": CommandEntry("owner", "clients_app", "Register OAuth clients by hand."),
     "rules": CommandEntry("rules", "app", "Hide records from every client."),
     "audit": CommandEntry("audit", "app", "Show and check the audit log: what was read and refused."),
     "ops": CommandEntry("ops", "app", "Use the tools of remote MCP servers.", extra="mcp"),
     "store": CommandEntry("store", "app", "Show, back up, check and erase the store."),
-    "keys": CommandEntry("keys", "app", "List and rotate keys."),
+    "keys": CommandEntry("owner", "keys_app", "List and rotate keys."),
     "sources": CommandEntry("sources", "app", "Manage imported data, and accounts to fetch from."),
     "service": CommandEntry("service", "app", "Start Headgate when you log in (systemd)."),
 }
@@ -93,6 +95,7 @@ def _load(name: str, entry: CommandEntry) -> Any:
         member = getattr(importlib.import_module(f"headgate.cli.{entry.module}"), entry.name)
     if isinstance(member, typer.Typer):
         command = typer.main.get_group(member)
+        command.help = entry.help
     else:
         alone = typer.Typer(rich_markup_mode=None, add_completion=False)
         alone.command(name)(member)

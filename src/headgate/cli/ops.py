@@ -1,4 +1,4 @@
-"""``headgate ops``: look at remote MCP servers, call their tools, decide about their pins.
+"""``headgate ops``: inspect remote MCP servers, call their tools, approve their pins.
 
 A token comes from a file that only its owner can read, never from the environment or the command line.
 """
@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from headgate.cli.terminal import AsJson, echo, json_text, settings_of
+from headgate.cli.terminal import AsJson, group, printable, put, settings_of, table
 from headgate.errors import CallError, ConfigInvalid, InvalidRequest, NotFound, Unauthorized
 from headgate.home import open_home, read_private
 from headgate.mcp.client.from_mcp import ImportedOperations, ImportOptions, from_mcp
@@ -24,7 +24,7 @@ from headgate.operations.registry import Registry
 from headgate.operations.spec import AccessControl
 from headgate.operations.stubs import stub_module
 
-app = typer.Typer(help="Use the tools of remote MCP servers.", rich_markup_mode=None)
+app = group()
 
 _T = TypeVar("_T")
 
@@ -38,16 +38,13 @@ AllowHost = Annotated[
     typer.Option("--allow-host", help="A host that is allowed to have a private address.", metavar="HOST"),
 ]
 Namespace = Annotated[str, typer.Option(help="The namespace of its operations.", metavar="NAME")]
+OperationId = Annotated[str, typer.Argument(help="The operation's id or name.", metavar="ID")]
 
 _FILE_HINT = "Put it alone into a file that only you can read (chmod 600), and name that with --token-file."
 _WORDS = {"declared": "typed answer", "content_blocks": "content blocks", "unknown": "any answer"}
+_NOTHING_PINNED = "Nothing is pinned yet; the first 'headgate ops list URL' pins the tools of a server."
 _WAITS = 3
 _TOOL_FAILED = 5
-
-
-@app.callback()
-def _noun() -> None:
-    """Use the tools of remote MCP servers."""
 
 
 @app.command()
@@ -63,11 +60,11 @@ def probe(
     """Show what a server offers, and store nothing."""
     del context
 
-    async def look(imported: ImportedOperations) -> dict[str, Any]:
+    async def inspect(imported: ImportedOperations) -> dict[str, Any]:
         return imported.report()
 
-    report = _with_server(look, _Server(url, token_file, allow_host, namespace), pins=None, skip_bad=True)
-    typer.echo(json.dumps(report, indent=2) if as_json else _report_text(report))
+    report = _with_server(inspect, _Server(url, token_file, allow_host, namespace), pins=None, skip_bad=True)
+    put(report, _report_lines(report), as_json=as_json)
 
 
 @app.command("list")
@@ -88,19 +85,15 @@ def list_operations(
         ]
 
     rows = _with_server(names, _Server(url, token_file, allow_host, namespace), pins=_pins(context))
-    if as_json:
-        typer.echo(json.dumps({"operations": rows}, indent=2))
-        return
-    width = max((len(row["id"]) for row in rows), default=0)
-    for row in rows:
-        typer.echo(f"{row['id']:<{width}}  {_line(row['description'])}".rstrip())
+    lines = table([(row["id"], _line(row["description"])) for row in rows]) if rows else []
+    put({"operations": rows}, lines, as_json=as_json)
 
 
 @app.command()
 def schema(
     context: typer.Context,
     url: Url,
-    operation: Annotated[str, typer.Argument(help="The operation's id or name.", metavar="ID")],
+    operation: OperationId,
     *,
     token_file: TokenFile = None,
     allow_host: AllowHost = None,
@@ -114,14 +107,14 @@ def schema(
         return _find(imported, operation).spec.to_dict()
 
     found = _with_server(spec, _Server(url, token_file, allow_host, namespace), pins=_pins(context))
-    typer.echo(json.dumps(found, indent=2))
+    put(found, (), as_json=True)
 
 
 @app.command()
 def call(  # noqa: PLR0913 - one option each
     context: typer.Context,
     url: Url,
-    operation: Annotated[str, typer.Argument(help="The operation's id or name.", metavar="ID")],
+    operation: OperationId,
     *,
     given: Annotated[str, typer.Option("--input", help="The arguments, as JSON.", metavar="JSON")] = "{}",
     timeout: Annotated[float, typer.Option(help="The time limit.", metavar="SECONDS")] = 30.0,
@@ -131,7 +124,10 @@ def call(  # noqa: PLR0913 - one option each
     as_json: AsJson = False,
 ) -> None:
     """Call one operation; print its data, or with --json its whole envelope. A tool's own failure ends with 5."""
-    value = _json_input(given)
+    try:
+        value = json.loads(given)
+    except ValueError as error:
+        raise InvalidRequest("The --input is not JSON.", hint="Quote it for the shell.") from error
 
     async def run(imported: ImportedOperations) -> dict[str, Any]:
         registration = expose(_find(imported, operation), access_control=AccessControl())
@@ -139,7 +135,7 @@ def call(  # noqa: PLR0913 - one option each
         return envelope.to_dict()
 
     envelope = _with_server(run, _Server(url, token_file, allow_host, namespace), pins=_pins(context))
-    typer.echo(json_text(envelope if as_json else envelope["data"], indent=2))
+    put(envelope if as_json else envelope["data"], (), as_json=True)
     error = envelope.get("error")
     if error is not None:
         typer.echo(f"headgate: {error['code']}: {_line(error['message'])}", err=True)
@@ -168,7 +164,9 @@ def pins(
     """
     store = _pins(context)
     if url is None:
-        _show_servers(context, store, as_json=as_json)
+        pinned = {server: sorted(store.read(server) or {}) for server in store.servers()}
+        lines = [f"{server}  {len(tools)} pinned" for server, tools in pinned.items()] or [_NOTHING_PINNED]
+        put({"servers": pinned}, lines, as_json=as_json, context=context)
         return
 
     async def compare(imported: ImportedOperations) -> dict[str, Any]:
@@ -178,11 +176,9 @@ def pins(
 
     report = _with_server(compare, _Server(url, token_file, allow_host), pins=store)
     waiting = {"blocked": report["blocked"], "vanished": report["vanished"]}
-    if as_json:
-        pinned = [tool["tool"] for tool in report["tools"] if not tool["blocked"]]
-        typer.echo(json.dumps({"server": report["endpoint"], "pinned": pinned, **waiting}, indent=2))
-    else:
-        typer.echo("\n".join(_pin_lines(report)))
+    approved = [tool["tool"] for tool in report["tools"] if not tool["blocked"]]
+    document = {"server": report["endpoint"], "pinned": approved, **waiting}
+    put(document, _pin_lines(report), as_json=as_json)
     if waiting["blocked"]:
         raise typer.Exit(_WAITS)
 
@@ -260,7 +256,7 @@ def _token(path: Path | None) -> str | None:
 
 
 def _pins(context: typer.Context) -> FilePins:
-    return FilePins(open_home(settings_of(context).settings.home).path / "pins.json")
+    return FilePins(open_home(settings_of(context).home).path / "pins.json")
 
 
 def _find(imported: ImportedOperations, operation: str) -> Any:
@@ -270,27 +266,9 @@ def _find(imported: ImportedOperations, operation: str) -> Any:
     raise NotFound(f"The server has no tool called {operation!a}.", hint="See 'headgate ops list'.")
 
 
-def _json_input(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise InvalidRequest("The --input is not JSON.", hint="Quote it for the shell.") from error
-
-
-def _show_servers(context: typer.Context, store: FilePins, *, as_json: bool) -> None:
-    pinned = {server: sorted(store.read(server) or {}) for server in store.servers()}
-    if as_json:
-        typer.echo(json.dumps({"servers": pinned}, indent=2))
-        return
-    for server, tools in pinned.items():
-        typer.echo(f"{server}  {len(tools)} pinned")
-    if not pinned:
-        echo(context, "Nothing is pinned yet; the first 'headgate ops list URL' pins the tools of a server.")
-
-
-def _report_text(report: dict[str, Any]) -> str:
+def _report_lines(report: dict[str, Any]) -> list[str]:
     who = report["serverInfo"] or {"name": "a server without a name", "version": ""}
-    lines = [
+    return [
         f"{_line(who['name'])} {_line(who['version'])}".strip(),
         f"  endpoint  {report['endpoint']}",
         f"  protocol  {report['protocolVersion']}",
@@ -304,7 +282,6 @@ def _report_text(report: dict[str, Any]) -> str:
             for skipped in report["skipped"]
         ),
     ]
-    return "\n".join(lines)
 
 
 def _pin_lines(report: dict[str, Any]) -> list[str]:
@@ -312,8 +289,8 @@ def _pin_lines(report: dict[str, Any]) -> list[str]:
     for change in report["blocked"]:
         lines.append(f"{change['grade']:<9} {change['tool']}")
         lines += [
-            f"          {_line(one['pointer'] or '/')}  {_line(one['message'])}"
-            for one in change.get("changes", ())
+            f"          {_line(detail['pointer'] or '/')}  {_line(detail['message'])}"
+            for detail in change.get("changes", ())
         ]
     lines += [f"vanished  {name}" for name in report["vanished"]]
     if report["blocked"]:
@@ -322,6 +299,5 @@ def _pin_lines(report: dict[str, Any]) -> list[str]:
 
 
 def _line(text: str) -> str:
-    """Make a foreign text safe for one line of a terminal: no line breaks, no control characters."""
-    words = " ".join(text.split())
-    return "".join(character if character.isprintable() else "?" for character in words)[:200]
+    """Make a foreign text safe for one line of a terminal."""
+    return printable(" ".join(text.split()), 200)

@@ -1,45 +1,38 @@
-"""``headgate owner``: owner tokens and the password."""
+"""``headgate owner``, ``clients``, ``keys`` and ``stop-all``: the owner's tokens, password, clients and keys."""
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-from headgate.auth.clients import token_mark
+from headgate.auth.clients import add_owner_client, token_mark
 from headgate.auth.gateway import stop_callers
 from headgate.auth.grants import issue_owner_token
+from headgate.auth.keys import load_ring, rotate_ring
+from headgate.auth.oauth.clients import OAuthClient
 from headgate.auth.sessions import fresh_link
-from headgate.cli.stores import with_stores, with_stores_if_any
-from headgate.cli.terminal import AsJson, many, settings_of
+from headgate.cli.homes import read_stores, use_stores
+from headgate.cli.terminal import AsJson, Yes, group, many, put, settings_of
 from headgate.errors import InvalidRequest
+from headgate.home import open_home
 from headgate.model.grant import OwnerScope
 from headgate.model.instants import iso
+from headgate.model.sealed import KeyRing
 from headgate.wiring import Services, mcp_url, now, welcome_url
 
-app = typer.Typer(help="Create owner tokens, and reset the password.", rich_markup_mode=None)
-
-
-@app.callback()
-def _noun() -> None:
-    """Create owner tokens, and reset the password."""
+app, clients_app, keys_app = group(), group(), group()
 
 
 @app.command()
-def reset(
-    context: typer.Context,
-    *,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    as_json: AsJson = False,
-) -> None:
+def reset(context: typer.Context, *, yes: Yes = False, as_json: AsJson = False) -> None:
     """Reset the password, and print a link to set a new one.
 
     It also removes the passkeys and ends every session.
     """
-    settings = settings_of(context).settings
+    settings = settings_of(context)
     _ask_to_reset(settings.home, is_confirmed=yes)
 
     async def work(stores: Services) -> str:
@@ -48,12 +41,12 @@ def reset(
         stores.log_command("headgate owner reset")
         return welcome_url(mcp_url(settings).removesuffix("/mcp"), secret)
 
-    made = with_stores(settings, work)
-    if as_json:
-        typer.echo(json.dumps({"link": made}))
-        return
-    typer.echo(f"The password and the passkeys of {settings.home} are removed, and every session has ended.")
-    typer.echo(f"{made}\nopens once, within 15 minutes, while the server runs")
+    link = use_stores(settings, work)
+    lines = [
+        f"The password and the passkeys of {settings.home} are removed, and every session has ended.",
+        f"{link}\nopens once, within 15 minutes, while the server runs",
+    ]
+    put({"link": link}, lines, as_json=as_json, indent=None)
 
 
 def _ask_to_reset(home: Path, *, is_confirmed: bool) -> None:
@@ -89,8 +82,8 @@ def token(
         limited = None if scope == "all" else OwnerScope(scope)
         return await issue_owner_token(stores.ledger, now=now(), name=name, scope=limited, days=days)
 
-    made = with_stores(settings_of(context).settings, work)
-    typer.echo(json.dumps({"access_token": made}) if as_json else made)
+    text = use_stores(context, work)
+    put({"access_token": text}, [text], as_json=as_json, indent=None)
 
 
 @app.command()
@@ -100,22 +93,21 @@ def tokens(context: typer.Context, *, as_json: AsJson = False) -> None:
     async def work(stores: Services) -> list[dict[str, Any]]:
         return [
             {
-                "mark": token_mark(one),
-                "name": one.name,
-                "scope": "all" if one.scope is None else one.scope.value,
-                "issued_at": iso(one.issued_at),
-                "expires_at": None if one.expires_at is None else iso(one.expires_at),
+                "mark": token_mark(entry),
+                "name": entry.name,
+                "scope": "all" if entry.scope is None else entry.scope.value,
+                "issued_at": iso(entry.issued_at),
+                "expires_at": None if entry.expires_at is None else iso(entry.expires_at),
             }
-            for one in await stores.clients.owner_tokens()
+            for entry in await stores.clients.owner_tokens()
         ]
 
-    found = with_stores_if_any(settings_of(context).settings, work)
-    if as_json:
-        typer.echo(json.dumps(found, indent=2))
-        return
-    for one in found:
-        end = one["expires_at"] or "no end"
-        typer.echo(f"{one['mark']}  {one['name'] or '-'}  {one['scope']}  since {one['issued_at']}  {end}")
+    rows = read_stores(context, work)
+    lines = [
+        f"{row['mark']}  {row['name'] or '-'}  {row['scope']}  since {row['issued_at']}  {row['expires_at'] or 'no end'}"
+        for row in rows
+    ]
+    put(rows, lines, as_json=as_json)
 
 
 @app.command("revoke-token")
@@ -126,11 +118,7 @@ def revoke_token(
     ],
 ) -> None:
     """Revoke one of your tokens, at once."""
-
-    async def work(stores: Services) -> None:
-        await stores.clients.revoke_owner_token(mark)
-
-    with_stores(settings_of(context).settings, work)
+    use_stores(context, lambda stores: stores.clients.revoke_owner_token(mark))
     typer.echo(f"{mark} is revoked.")
 
 
@@ -141,5 +129,65 @@ def stop_all(context: typer.Context, *, as_json: AsJson = False) -> None:
         await stop_callers(stores.oauth_store)
         return await stores.clients.stop_all()
 
-    ended = with_stores(settings_of(context).settings, work)
-    typer.echo(json.dumps({"ended": ended}) if as_json else f"{many(ended, 'grant')} ended.")
+    ended = use_stores(context, work)
+    put({"ended": ended}, [f"{many(ended, 'grant')} ended."], as_json=as_json, indent=None)
+
+
+# OAuth clients that the owner registers, for programs that cannot register themselves
+
+
+@clients_app.command("add")
+def add_client(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="The name that the consent page shows.", metavar="NAME")],
+    redirect: Annotated[list[str], typer.Option(help="Its redirect URI; may be repeated.", metavar="URI")],
+    *,
+    secret: Annotated[
+        bool, typer.Option("--secret", help="Create a secret for it, and print it once.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Register a client, and print its id."""
+
+    async def work(stores: Services) -> tuple[OAuthClient, str | None]:
+        return await add_owner_client(stores.oauth_store, name, redirect, now=now(), has_secret=secret)
+
+    client, text = use_stores(context, work)
+    document = {"client_id": client.id, "client_secret": text, "redirect_uris": list(client.redirect_uris)}
+    lines = [f"client_id  {client.id}", *([f"client_secret (shown only now)  {text}"] if text else [])]
+    put(document, lines, as_json=as_json, indent=None)
+
+
+# The keys with which cursors and handles are sealed
+
+
+@keys_app.command("list")
+def list_keys(context: typer.Context, *, as_json: AsJson = False) -> None:
+    """List the keys for cursors and handles.
+
+    The first one seals new ones. The keys themselves are not shown.
+    """
+    keys = _keys_document(load_ring(open_home(settings_of(context).home)))
+    put(keys, [f"{key['id']}  {key['use']}" for key in keys], as_json=as_json)
+
+
+@keys_app.command()
+def rotate(context: typer.Context, *, as_json: AsJson = False) -> None:
+    """Start using a new key for cursors and handles.
+
+    What the last key sealed can still be opened; what the key before it sealed cannot.
+
+    It takes effect at once, in a running server too.
+    """
+    home = open_home(settings_of(context).home)
+    ended = load_ring(home).previous
+    keys = _keys_document(rotate_ring(home))
+    lines = [f"{keys[0]['id']} seals from now on; {keys[1]['id']} opens what it sealed."]
+    if ended is not None:
+        lines.append(f"{ended.id.hex()} has ended: cursors and handles that it sealed are refused.")
+    put(keys, lines, as_json=as_json)
+
+
+def _keys_document(ring: KeyRing) -> list[dict[str, str]]:
+    previous = [] if ring.previous is None else [{"id": ring.previous.id.hex(), "use": "opens"}]
+    return [{"id": ring.current.id.hex(), "use": "seals and opens"}, *previous]

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 import typer
 
 from headgate.auth.keys import fresh_id
-from headgate.cli.import_text import printable
-from headgate.cli.stores import with_stores
-from headgate.cli.terminal import AsJson, json_text, settings_of
+from headgate.cli.homes import use_stores
+from headgate.cli.terminal import AsJson, group, printable, put
 from headgate.model.hiding import HidingRule, ReadySet, RuleId, RuleKind
 from headgate.model.instants import iso
 from headgate.reading.rules import ChosenRule, active_rules, add_rule, try_rule
 from headgate.wiring import Services, now
 
-app = typer.Typer(help="Hide records from every client.", rich_markup_mode=None)
+app = group()
 _Stream = Annotated[str, typer.Option(help="Only in this stream.", metavar="STREAM")]
 _Field = Annotated[str, typer.Option(help="Only in this field.", metavar="FIELD")]
 _SHOWN_CHARS = 80
-
-
-@app.callback()
-def _noun() -> None:
-    """Hide records from every client."""
 
 
 @app.command("list")
@@ -34,14 +27,11 @@ def list_(context: typer.Context, *, as_json: AsJson = False) -> None:
     async def work(stores: Services) -> list[dict[str, Any]]:
         return [_document(rule.rule, hidden=rule.hidden) for rule in await active_rules(stores.store)]
 
-    found = with_stores(settings_of(context).settings, work)
-    if as_json:
-        typer.echo(json_text(found, indent=2))
-        return
-    if not found:
+    rules = use_stores(context, work)
+    lines = [f"{rule['id']}  hides {rule['hidden']}  {_words(rule)}" for rule in rules]
+    put(rules, lines, as_json=as_json)
+    if not (rules or as_json):
         typer.echo("There is no rule: clients see what their grants allow.", err=True)
-    for one in found:
-        typer.echo(f"{one['id']}  hides {one['hidden']}  {_words(one)}")
 
 
 @app.command()
@@ -75,14 +65,13 @@ def add(  # noqa: PLR0913 - the options of a command
         made = await add_rule(stores.store, chosen, RuleId(fresh_id("rul")), now())
         return _document(made.rule, hidden=made.hidden)
 
-    done = with_stores(settings_of(context).settings, work)
-    if as_json:
-        typer.echo(json_text(done, indent=2))
-    elif only_count:
+    done = use_stores(context, work)
+    if only_count:
         streams = ", ".join(f"{count} of {name}" for name, count in done["streams"].items())
-        typer.echo(f"It finds {done['found']} records{f': {streams}' if streams else ''}.")
+        text = f"It finds {done['found']} records{f': {streams}' if streams else ''}."
     else:
-        typer.echo(f"{done['id']} hides {done['hidden']} records that clients could see.")
+        text = f"{done['id']} hides {done['hidden']} records that clients could see."
+    put(done, [text], as_json=as_json)
 
 
 @app.command()
@@ -96,13 +85,9 @@ def remove(
 
     Clients can again see what their grants allow, unless another rule hides it.
     """
-
-    async def work(stores: Services) -> int:
-        return await stores.store.remove_rule(RuleId(rule), at=now())
-
-    shown = with_stores(settings_of(context).settings, work)
-    text = f"{rule} is removed; {shown} records are hidden no longer."
-    typer.echo(json.dumps({"id": rule, "shown": shown}) if as_json else text)
+    count = use_stores(context, lambda stores: stores.store.remove_rule(RuleId(rule), at=now()))
+    text = f"{rule} is removed; {count} records are hidden no longer."
+    put({"id": rule, "shown": count}, [text], as_json=as_json, indent=None)
 
 
 def _chosen(value: str, words: str, pattern: str, ready: ReadySet | None) -> tuple[RuleKind, str]:
@@ -130,7 +115,7 @@ def _document(rule: HidingRule, *, hidden: int) -> dict[str, Any]:
     }
 
 
-def _words(one: dict[str, Any]) -> str:
-    where = f" in {one['field']}" if one["field"] else ""
-    of = f" of {one['stream']}" if one["stream"] else ""
-    return f"{one['kind']} {printable(one['text'], _SHOWN_CHARS)}{where}{of}"
+def _words(rule: dict[str, Any]) -> str:
+    where = f" in {rule['field']}" if rule["field"] else ""
+    of = f" of {rule['stream']}" if rule["stream"] else ""
+    return f"{rule['kind']} {printable(rule['text'], _SHOWN_CHARS)}{where}{of}"

@@ -5,7 +5,6 @@ Headgate starts no other program, so the unit is written and linked here, and sy
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 from pathlib import Path
@@ -13,7 +12,7 @@ from pathlib import Path
 import platformdirs
 import typer
 
-from headgate.cli.terminal import AsJson, echo, settings_of
+from headgate.cli.terminal import AsJson, group, put, settings_of
 from headgate.errors import ConfigInvalid
 from headgate.wiring import served_address
 
@@ -34,12 +33,7 @@ NoNewPrivileges=true
 WantedBy=default.target
 """
 
-app = typer.Typer(help="Start Headgate when you log in (systemd).", rich_markup_mode=None)
-
-
-@app.callback()
-def _noun() -> None:
-    """Start Headgate when you log in (systemd)."""
+app = group()
 
 
 @app.command()
@@ -47,7 +41,7 @@ def install(context: typer.Context) -> None:
     """Write a systemd user unit that serves this home, and enable it."""
     _refuse_other_systems()
     unit, link = _places()
-    home = settings_of(context).settings.home.expanduser().absolute()
+    home = settings_of(context).home.expanduser().absolute()
     command = _command_line(*_program(), "--home", str(home), "serve")
     unit.parent.mkdir(parents=True, exist_ok=True)
     unit.write_text(_TEXT.format(command=command), encoding="utf-8")
@@ -69,15 +63,13 @@ def status(context: typer.Context, *, as_json: AsJson = False) -> None:
         "unit": str(unit),
         "installed": unit.is_file(),
         "enabled": link.is_symlink(),
-        "address": served_address(settings_of(context).settings.home),
+        "address": served_address(settings_of(context).home),
     }
-    if as_json:
-        typer.echo(json.dumps(found))
-        return
     state = "installed" if found["installed"] else "not installed; run 'headgate service install'"
     if found["installed"] and not found["enabled"]:
         state = "installed, but disabled; run 'systemctl --user enable headgate'"
-    echo(context, f"unit     {unit}: {state}\nserving  {found['address'] or 'no'}")
+    lines = [f"unit     {unit}: {state}", f"serving  {found['address'] or 'no'}"]
+    put(found, lines, as_json=as_json, indent=None, context=context)
 
 
 @app.command()
@@ -96,7 +88,7 @@ def remove() -> None:
 
 
 def _places() -> tuple[Path, Path]:
-    """Return where the unit lies, and the link by which it is enabled."""
+    """Return where the unit is, and the link that enables it."""
     units = platformdirs.user_config_path("systemd") / "user"
     return units / _UNIT, units / "default.target.wants" / _UNIT
 

@@ -1,41 +1,45 @@
-"""``headgate sources``: what can be brought in, and what was."""
+"""``headgate sources``: what can be imported, and what was; ``headgate export``: what was imported can leave."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
-import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
-from headgate.cli.import_text import import_progress, printable, report_lines
+from headgate.cli.homes import find_connection, read_stores, use_stores
+from headgate.cli.import_text import import_progress, report_lines
 from headgate.cli.imports import EXIT_REJECTED
-from headgate.cli.stores import with_stores, with_stores_if_any
-from headgate.cli.terminal import AsJson, echo, json_text, many, settings_of, table
-from headgate.errors import HeadgateError, NotFound
+from headgate.cli.terminal import (
+    AsJson,
+    Yes,
+    echo,
+    group,
+    many,
+    printable,
+    put,
+    settings_of,
+    state_of,
+    table,
+)
+from headgate.errors import HeadgateError
 from headgate.model.plan import Reach
 from headgate.model.record import Connection
-from headgate.settings import Settings
-from headgate.sources.accounts import Accounts, account_job, add_account, state_of
+from headgate.sources.accounts import Accounts, account_job, add_account, state_of as state_of_account
+from headgate.sources.exporting import ExportFormat, ExportReport, export_connection
 from headgate.sources.importing import ImportReport
 from headgate.sources.protocol import LiveSource
 from headgate.sources.registry import sources
 from headgate.wiring import Services, live_sources, now
 
-app = typer.Typer(help="Manage imported data, and accounts to fetch from.", rich_markup_mode=None)
+app = group()
 
 _PAUSE = re.compile(r"(\d{1,5})([smhd])")
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _Which = Annotated[str, typer.Argument(help="The connection's id or name.", metavar="CONNECTION")]
-
-
-@app.callback()
-def _noun() -> None:
-    """Manage imported data, and accounts to fetch from."""
 
 
 @app.command("list")
@@ -46,22 +50,20 @@ def list_(context: typer.Context, *, as_json: AsJson = False) -> None:
     async def work(stores: Services) -> list[dict[str, Any]]:
         return [await _row(stores, connection) for connection in await stores.store.connections()]
 
-    rows = with_stores_if_any(settings_of(context).settings, work)
-    if as_json:
-        known = {
-            "files": {name: one.title for name, one in files.items()},
-            "live": {name: dict(one.settings) for name, one in live.items()},
-        }
-        typer.echo(json_text({"connections": rows, "sources": known}, indent=2))
-        return
-    shown = [
+    rows = read_stores(context, work)
+    known = {
+        "files": {name: source.title for name, source in files.items()},
+        "live": {name: dict(source.settings) for name, source in live.items()},
+    }
+    cells = [
         (row["connection_id"], row["connector_key"], printable(row["display_name"], 50), _when(row))
         for row in rows
     ]
-    for line in table([("connection", "source", "name", "last import"), *shown]) if shown else ():
-        typer.echo(line)
-    typer.echo(f"Files that can be imported: {', '.join(sorted(files))}", err=True)
-    typer.echo(f"Accounts that can be fetched: {', '.join(sorted(live))}", err=True)
+    lines = table([("connection", "source", "name", "last import"), *cells]) if cells else []
+    put({"connections": rows, "sources": known}, lines, as_json=as_json)
+    if not as_json:
+        typer.echo(f"Files that can be imported: {', '.join(sorted(files))}", err=True)
+        typer.echo(f"Accounts that can be fetched: {', '.join(sorted(live))}", err=True)
 
 
 def _when(row: dict[str, Any]) -> str:
@@ -76,7 +78,7 @@ def _when(row: dict[str, Any]) -> str:
         f"failed {_second(noted['attempted_at'])}: {printable(noted['error'], 80)}" if noted["error"] else ""
     )
     following = f"next {_second(noted['next_at'])}" if noted["next_at"] else ""
-    return "  ".join(one for one in (done, failed, following) if one)
+    return "  ".join(text for text in (done, failed, following) if text)
 
 
 def _second(time: str) -> str:
@@ -96,12 +98,8 @@ def show(context: typer.Context, connection: _Which, *, as_json: AsJson = False)
         streams = {str(name): counts.get(name, 0) for name in declared.streams}
         return {**await _row(stores, found), "streams": streams}
 
-    row = with_stores(settings_of(context).settings, work)
-    if as_json:
-        typer.echo(json_text(row, indent=2))
-        return
-    for line in table(list(_facts(row))):
-        typer.echo(line)
+    row = use_stores(context, work)
+    put(row, table(list(_facts(row))), as_json=as_json)
 
 
 def _facts(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -154,31 +152,28 @@ def add(
     known = _live_sources(context)
     if source not in known:
         raise typer.BadParameter(f"live sources are {', '.join(sorted(known))}", param_hint="'SOURCE'")
-    pairs = [one.partition("=") for one in option or ()]
+    pairs = [text.partition("=") for text in option or ()]
     if any(not equals for _, equals, _ in pairs):
         raise typer.BadParameter("it is written NAME=VALUE", param_hint="'--set'")
     seconds = None if every is None else _seconds(every)
 
     async def work(stores: Services) -> Connection:
-        given = {name: value for name, _, value in pairs}
-        job = account_job(known[source], given, connection, every_seconds=seconds)
+        settings = {name: value for name, _, value in pairs}
+        job = account_job(known[source], settings, connection, every_seconds=seconds)
         return await add_account(stores.store, job)
 
-    made = with_stores(settings_of(context).settings, work)
-    document = {"connection_id": made.id, "display_name": made.display_name}
-    text = f"Added {printable(made.display_name, 60)} ({made.id}). Fetch it with: headgate sources sync"
-    if as_json:
-        typer.echo(json_text(document))
-    else:
-        echo(context, text)
+    added = use_stores(context, work)
+    document = {"connection_id": added.id, "display_name": added.display_name}
+    text = f"Added {printable(added.display_name)} ({added.id}). Fetch it with: headgate sources sync"
+    put(document, [text], as_json=as_json, indent=None, context=context)
 
 
 def _seconds(text: str) -> int:
     """Read a pause; 0 is never."""
-    found = _PAUSE.fullmatch(text.strip().lower())
-    if text.strip().lower() != "never" and (found is None or not int(found[1])):
+    pause = _PAUSE.fullmatch(text.strip().lower())
+    if text.strip().lower() != "never" and (pause is None or not int(pause[1])):
         raise typer.BadParameter("it is written 15m, 2h, 1d or never", param_hint="'--every'")
-    return 0 if found is None else int(found[1]) * _UNITS[found[2]]
+    return 0 if pause is None else int(pause[1]) * _UNITS[pause[2]]
 
 
 @app.command()
@@ -195,55 +190,41 @@ def sync(
     It ends with 65 if something was left out.
     """
     failures: list[HeadgateError] = []
-    settings = settings_of(context).settings
+    settings = settings_of(context)
 
     async def work(stores: Services) -> list[ImportReport]:
         reports: list[ImportReport] = []
-        every = await stores.store.connections()
         chosen = (
             [await find_connection(stores, connection) for connection in connections]
             if connections
-            else every
+            else await stores.store.connections()
         )
-        for one in chosen:
+        for connection in chosen:
+            if not connections and (await state_of_account(stores.store, connection)).live_source is None:
+                continue
+            accounts = Accounts(stores.store, live, now, settings.sync_minutes * _UNITS["m"])
             try:
-                report = await _fetch(settings, stores, one, is_named=bool(connections))
+                with import_progress() as show_progress:
+                    reports.append(await accounts.fetch(connection, show_progress))
             except HeadgateError as error:
                 failures.append(error)
-                typer.echo(f"{printable(one.display_name, 60)}: {error.message}", err=True)
-            else:
-                reports += [] if report is None else [report]
+                typer.echo(f"{printable(connection.display_name)}: {error.message}", err=True)
         return reports
 
-    reports = with_stores(settings, work)
-    if as_json:
-        typer.echo(json_text([dataclasses.asdict(one) for one in reports], indent=2))
-    else:
-        _print(context, reports)
+    live = _live_sources(context)
+    reports = use_stores(settings, work)
+    lines = [
+        line
+        for report in reports
+        for line in (f"{printable(report.display_name)} ({report.connection_id})", *report_lines(report))
+    ]
+    put([dataclasses.asdict(report) for report in reports], lines, as_json=as_json)
+    if not (reports or as_json):
+        echo(context, "There is no account to fetch from. See 'headgate sources add --help'.", err=True)
     if failures:
         raise failures[0]
-    if any(one.failure or one.reject_count for one in reports):
+    if any(report.failure or report.reject_count for report in reports):
         raise typer.Exit(EXIT_REJECTED)
-
-
-async def _fetch(
-    settings: Settings, stores: Services, connection: Connection, *, is_named: bool
-) -> ImportReport | None:
-    if not is_named and (await state_of(stores.store, connection)).live_source is None:
-        return None
-    known = live_sources(stores.home.path, os.environ)
-    accounts = Accounts(stores.store, known, now, settings.sync_minutes * _UNITS["m"])
-    with import_progress() as show_progress:
-        return await accounts.fetch(connection, show_progress)
-
-
-def _print(context: typer.Context, reports: Sequence[ImportReport]) -> None:
-    if not reports:
-        echo(context, "There is no account to fetch from. See 'headgate sources add --help'.", err=True)
-    for report in reports:
-        typer.echo(f"{printable(report.display_name, 60)} ({report.connection_id})")
-        for line in report_lines(report):
-            typer.echo(line)
 
 
 @app.command()
@@ -251,35 +232,26 @@ def remove(
     context: typer.Context,
     connection: _Which,
     *,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
     """Remove a connection with all its records.
 
     'headgate store erase' also removes every trace of them.
     """
-
-    async def name(stores: Services) -> Connection:
-        return await find_connection(stores, connection)
-
-    settings = settings_of(context).settings
-    found = with_stores(settings, name)
+    found = use_stores(context, lambda stores: find_connection(stores, connection))
     if not yes:
-        typer.confirm(f"Remove {printable(found.display_name, 60)} ({found.id})?", abort=True, err=True)
-
-    async def work(stores: Services) -> None:
-        await stores.store.delete_connection(found.id)
-
-    with_stores(settings, work)
-    typer.echo(json.dumps({"removed": found.id}) if as_json else f"Removed {found.id}.")
+        typer.confirm(f"Remove {printable(found.display_name)} ({found.id})?", abort=True, err=True)
+    use_stores(context, lambda stores: stores.store.delete_connection(found.id))
+    put({"removed": found.id}, [f"Removed {found.id}."], as_json=as_json, indent=None)
 
 
 def _live_sources(context: typer.Context) -> Mapping[str, LiveSource]:
-    return live_sources(Path(settings_of(context).settings.home), os.environ)
+    return live_sources(settings_of(context).home, state_of(context).environment)
 
 
 async def _row(stores: Services, connection: Connection) -> dict[str, Any]:
-    state = await state_of(stores.store, connection)
+    state = await state_of_account(stores.store, connection)
     return {
         "connection_id": connection.id,
         "connector_key": connection.connector_key,
@@ -289,12 +261,35 @@ async def _row(stores: Services, connection: Connection) -> dict[str, Any]:
     }
 
 
-async def find_connection(stores: Services, text: str) -> Connection:
-    """Find a connection by its id or its name."""
-    every = await stores.store.connections()
-    found = [one for one in every if text in {one.id, one.display_name}]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise NotFound(f"{len(found)} connections are called '{text[:80]}'.", hint="Give the id of one.")
-    raise NotFound(f"There is no connection '{text[:80]}'.", hint="See 'headgate sources list'.")
+def export(
+    context: typer.Context,
+    connection: _Which,
+    directory: Annotated[Path, typer.Argument(help="The directory to create.", metavar="DIR")],
+    *,
+    form: Annotated[
+        Literal["jsonl", "csv", "sqlite", "mbox", "ics", "vcf"],
+        typer.Option(
+            "--format", help="The format; mbox, ics and vcf are for mail, calendar and contacts programs."
+        ),
+    ] = "jsonl",
+    stream: Annotated[
+        list[str] | None, typer.Option(help="Only this stream; may be repeated.", metavar="STREAM")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Export the records and files of a connection to a directory.
+
+    In CSV, text that a spreadsheet would run as a formula gets an apostrophe in front.
+    """
+
+    async def work(stores: Services) -> ExportReport:
+        found = await find_connection(stores, connection)
+        return await export_connection(stores.store, found, directory, ExportFormat(form), stream or ())
+
+    report = use_stores(context, work)
+    lines = [f"{name}: {many(count, 'record')}" for name, count in report.records.items()]
+    if report.file_count:
+        lines.append(many(report.file_count, "file"))
+    put(dataclasses.asdict(report), lines, as_json=as_json)
+    if report.missing_file_count and not as_json:
+        typer.echo(f"{report.missing_file_count:,} files that records refer to are not there", err=True)

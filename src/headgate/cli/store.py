@@ -5,28 +5,51 @@ from __future__ import annotations
 import dataclasses
 import json
 import secrets
+import sys
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated
 
 import typer
 
-from headgate.cli import passphrases
-from headgate.cli.passphrases import PassphraseFile
-from headgate.cli.terminal import AsJson, echo, many, needs_extra, progress_line, require_home, settings_of
-from headgate.errors import IntegrityBroken, NotFound
-from headgate.home import Home, home_in, open_home, small_files
+from headgate.cli.terminal import (
+    AsJson,
+    Yes,
+    connection_named,
+    day_text,
+    echo,
+    group,
+    many,
+    needs_extra,
+    progress_line,
+    put,
+    require_home,
+    settings_of,
+    size_text,
+    table,
+)
+from headgate.errors import ConfigInvalid, IntegrityBroken
+from headgate.home import Home, home_in, open_home, read_private, small_files
 from headgate.model.ids import connection_id, record_id, stream_name
-from headgate.model.instants import iso
-from headgate.model.maintenance import ConnectionStats, Copied, Damage, EndedCredentials, Moved, StoreStats
+from headgate.model.maintenance import (
+    LEAST_PASSPHRASE_CHARS,
+    ConnectionStats,
+    Copied,
+    Damage,
+    EndedCredentials,
+    StoreStats,
+)
 from headgate.store.engines import commands
 
-app = typer.Typer(help="Show, back up, check and erase the store.", rich_markup_mode=None)
+app = group()
 
 _SHOWN_MOST = 50
-_KIB = 1024
+PassphraseFile = Annotated[
+    Path | None,
+    typer.Option(help="Read the passphrase from the first line of this private file.", metavar="FILE"),
+]
 #: How the ids of connections begin.
 _CONNECTION_ID = "cin_"
 _ENDED = (
@@ -35,17 +58,13 @@ _ENDED = (
 )
 
 
-@app.callback()
-def _noun() -> None:
-    """Show, back up, check and erase the store."""
-
-
 @app.command()
 def stats(context: typer.Context, *, as_json: AsJson = False) -> None:
     """Show counts, sizes and dates for each connection and stream."""
     with needs_extra("serve"):
         found = commands.commands_of(_home(context)).stats()
-    typer.echo(_json(found) if as_json else _table(found))
+    document = {**dataclasses.asdict(found), "record_count": found.record_count}
+    put(document, _stats_lines(found), as_json=as_json)
 
 
 @app.command()
@@ -68,14 +87,15 @@ def backup(
     if passphrase_file and not encrypt:
         raise typer.BadParameter("--passphrase-file needs --encrypt")
     # Asked for before anything is copied.
-    passphrase = passphrases.new_passphrase(passphrase_file) if encrypt else ""
+    passphrase = _new_passphrase(passphrase_file) if encrypt else ""
     with needs_extra("serve"), progress_line("copying") as progress:
         if encrypt:
             copied = commands.back_up_encrypted(home, target, progress, passphrase=passphrase, names=names)
         else:
             copied = commands.commands_of(home).back_up(target, progress, names=names)
     how = ", encrypted" if encrypt else ""
-    typer.echo(_json(copied) if as_json else f"Backed up {_amount(copied)}{_keys(copied)}{how}.")
+    text = f"Backed up {_amount(copied)}{_keys(copied)}{how}."
+    put(dataclasses.asdict(copied), [text], as_json=as_json)
 
 
 @app.command()
@@ -117,8 +137,9 @@ def restore(
             copied = commands.commands_of(_home(context, is_new=True)).restore(
                 source, progress, end_at=end_at
             )
-    done = "The backup is good:" if only_verify else "Restored"
-    typer.echo(_json(copied) if as_json else f"{done} {_amount(copied)}{_keys(copied)}.")
+    done = "Backup verified:" if only_verify else "Restored"
+    text = f"{done} {_amount(copied)}{_keys(copied)}."
+    put(dataclasses.asdict(copied), [text], as_json=as_json)
     if copied.ended != EndedCredentials():
         echo(context, _ended(copied.ended), err=True)
 
@@ -168,28 +189,25 @@ def copy(
     """
     if (to is None) is (source is None):
         raise typer.BadParameter("give --to URL or --from URL")
-    settings = settings_of(context, store_url=to or source).settings
+    settings = settings_of(context, store_url=to or source)
     home = open_home(settings.home if source else require_home(settings))
     shared = home_in(home, settings.store_url, settings.store_home)
     ends = (home, shared) if to else (shared, home)
     with needs_extra("postgres"), progress_line("copying") as progress:
         moved = commands.copy_store(*ends, progress)
-    typer.echo(_json(moved) if as_json else _moved(moved))
-
-
-def _moved(moved: Moved) -> str:
     text = (
         f"Copied {many(moved.record_count, 'record')}, change {moved.change_number}, and compared every row."
     )
-    missing = f" {many(moved.missing_count, 'file')} that records refer to were missing already."
-    return text + missing if moved.missing_count else text
+    if moved.missing_count:
+        text += f" {many(moved.missing_count, 'file')} that records refer to were missing already."
+    put(dataclasses.asdict(moved), [text], as_json=as_json)
 
 
 @app.command()
 def role(context: typer.Context) -> None:
     """Make a role of the database that sees this home alone, and print its password once.
 
-    Give it with the address of a role that owns the tables. Given again, the role gets another password.
+    Give it with the address of a role that owns the tables. Running it again changes the password.
     """
     home = _home(context)
     password = secrets.token_urlsafe(24)
@@ -207,7 +225,7 @@ def _opened(context: typer.Context, backup: Path, passphrase_file: Path | None) 
     if not commands.is_encrypted_backup(backup):
         yield backup
         return
-    passphrase = passphrases.known_passphrase(passphrase_file)
+    passphrase = _passphrase(passphrase_file, "Passphrase of the backup", confirm=False)
     with commands.decrypted_backup(backup, _home(context, is_new=True), passphrase) as directory:
         yield directory
 
@@ -222,20 +240,13 @@ def fsck(context: typer.Context, *, as_json: AsJson = False) -> None:
     with needs_extra("serve"), progress_line("checking") as progress:
         found = commands.commands_of(_home(context)).check(progress)
     seconds = time.monotonic() - started
-    if as_json:
-        typer.echo(_json(found))
-    else:
-        for damage in found.damages[:_SHOWN_MOST]:
-            typer.echo(_damage_line(damage))
-        rate = f"{seconds:.1f} s ({found.record_count / seconds:,.0f} a second)"
-        typer.echo(
-            f"Checked {many(found.record_count, 'record')} in {rate}; found {_damage(len(found.damages))}."
-        )
+    damage = f"damage in {many(len(found.damages), 'place')}" if found.damages else "no damage"
+    rate = f"{seconds:.1f} s ({found.record_count / seconds:,.0f} a second)"
+    lines = [_damage_line(damaged) for damaged in found.damages[:_SHOWN_MOST]]
+    lines.append(f"Checked {many(found.record_count, 'record')} in {rate}; found {damage}.")
+    put(dataclasses.asdict(found), lines, as_json=as_json)
     if found.damages:
-        raise IntegrityBroken(
-            f"The store has {_damage(len(found.damages))}.",
-            hint="Restore the damaged records from a backup.",
-        )
+        raise IntegrityBroken(f"The store has {damage}.", hint="Restore the damaged records from a backup.")
 
 
 @app.command()
@@ -247,7 +258,7 @@ def erase(
     stream: Annotated[str | None, typer.Argument(help="The stream of one record.")] = None,
     record: Annotated[str | None, typer.Argument(help="The id of one record.")] = None,
     *,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
     """Erase a connection or a record from every file of the home.
@@ -258,77 +269,54 @@ def erase(
     if (stream is None) is not (record is None):
         raise typer.BadParameter("give a stream and a record, or neither to erase the whole connection")
     home = _home(context)
-    found = _connection(home, connection)
-    chosen = connection_id(connection if found is None else found.connection_id)
-    if not yes:
-        count = many(0 if found is None else sum(one.record_count for one in found.streams), "record")
-        what = f"all its {count}" if record is None else f"record '{record}' of stream '{stream}'"
-        shown = connection if found is None else found.display_name or chosen
-        typer.confirm(f"Erase connection {shown}: {what}?", abort=True, err=True)
     with needs_extra("serve"):
+        store = commands.commands_of(home)
+        known = {found.connection_id: found for found in store.stats().connections}
+        # An erasure that was killed has removed the connection before the last of its files: run again, it ends.
+        is_gone = connection.startswith(_CONNECTION_ID) and connection not in known
+        chosen = connection_id(
+            connection if is_gone else connection_named(_labels(known.values()), connection)
+        )
+        if not yes:
+            found = known.get(chosen)
+            count = 0 if found is None else sum(stream.record_count for stream in found.streams)
+            what = (
+                f"all its {many(count, 'record')}"
+                if record is None
+                else f"record '{record}' of stream '{stream}'"
+            )
+            name = chosen if found is None else found.display_name or chosen
+            typer.confirm(f"Erase connection {name}: {what}?", abort=True, err=True)
         if stream is None or record is None:
-            gone = commands.commands_of(home).erase_connection(chosen)
+            gone = store.erase_connection(chosen)
         else:
-            name, key = stream_name(stream), record_id(record)
-            gone = commands.commands_of(home).erase_record(chosen, stream=name, record_id=key)
+            gone = store.erase_record(chosen, stream=stream_name(stream), record_id=record_id(record))
     text = f"Erased {many(gone.record_count, 'record')} and {many(gone.blob_count, 'file')}."
-    typer.echo(_json(gone) if as_json else text)
+    put(dataclasses.asdict(gone), [text], as_json=as_json)
 
 
-def _connection(home: Home, name: str) -> ConnectionStats | None:
-    """Find a connection by its id or name; None for an id that is gone.
-
-    An erasure that was killed has removed the connection before the last of its files: run again, it ends.
-    """
-    with needs_extra("serve"):
-        connections = commands.commands_of(home).stats().connections
-    found = [connection for connection in connections if connection.connection_id == name] or [
-        connection
+def _labels(connections: Iterable[ConnectionStats]) -> dict[str, str]:
+    return {
+        connection.connection_id: connection.display_name or connection.connector_key
         for connection in connections
-        if (connection.display_name or "").casefold() == name.casefold()
-    ]
-    if not found and name.startswith(_CONNECTION_ID):
-        return None
-    if len(found) != 1:
-        names = ", ".join(
-            f"{connection.display_name or connection.connector_key} ({connection.connection_id})"
-            for connection in connections
-        )
-        problem = "There is no connection" if not found else f"{len(found)} connections are called"
-        raise NotFound(
-            f"{problem} '{name}'.", hint=f"Connections are {names}." if names else "There are none yet."
-        )
-    return found[0]
+    }
 
 
 def _home(context: typer.Context, *, is_new: bool = False) -> Home:
-    settings = settings_of(context).settings
+    settings = settings_of(context)
     home = open_home(settings.home if is_new else require_home(settings))
     return home_in(home, settings.store_url, settings.store_home)
 
 
-def _json(value: Any) -> str:
-    document = dataclasses.asdict(value)
-    if isinstance(value, StoreStats):
-        document["record_count"] = value.record_count
-    return json.dumps(document, indent=2)
-
-
 def _amount(copied: Copied) -> str:
     # The files are those of the home, of which a home without attached files has some too.
-    return (
-        f"{many(copied.record_count, 'record')}, {_size(copied.bytes)} in {many(copied.file_count, 'file')}"
-    )
+    return f"{many(copied.record_count, 'record')}, {size_text(copied.bytes)} in {many(copied.file_count, 'file')}"
 
 
 def _keys(copied: Copied) -> str:
     if copied.has_keys:
         return ", with keys"
     return ", without keys: cursors end, and the log of disclosures so far cannot be checked there"
-
-
-def _damage(count: int) -> str:
-    return f"damage in {many(count, 'place')}" if count else "no damage"
 
 
 def _damage_line(damage: Damage) -> str:
@@ -339,65 +327,65 @@ def _damage_line(damage: Damage) -> str:
 
 # The table of stats
 
-
-class _StatsRow(NamedTuple):
-    connection: str = ""
-    stream: str = "-"
-    records: str = "0"
-    about: str = "-"
-    oldest: str = "-"
-    newest: str = "-"
-    last_stored: str = "-"
-
-    def line(self, widths: list[int]) -> str:
-        """Align texts to the left, and amounts to the right."""
-        amounts = {"records", "about"}
-        cells = [
-            text.rjust(width) if name in amounts else text.ljust(width)
-            for name, text, width in zip(self._fields, self, widths, strict=True)
-        ]
-        return "  ".join(cells).rstrip()
+_HEADER = ("connection", "stream", "records", "about", "oldest", "newest", "last import")
+_AMOUNTS = (2, 3)
 
 
-_HEADER = _StatsRow("connection", "stream", "records", "about", "oldest", "newest", "last import")
-
-
-def _table(found: StoreStats) -> str:
-    rows = [_HEADER, *(row for connection in found.connections for row in _rows(connection))]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+def _stats_lines(found: StoreStats) -> list[str]:
+    rows = [row for connection in found.connections for row in _stats_rows(connection)]
+    where = "in the database of all homes" if found.is_shared else "on disk"
     total = (
         f"{many(found.record_count, 'record')} of {many(len(found.connections), 'connection')}; "
-        f"{_size(found.database_bytes + found.log_bytes)} {'in the database of all homes' if found.is_shared else 'on disk'}, and "
-        f"{many(found.blob_count, 'file')} of {_size(found.blob_bytes)}"
+        f"{size_text(found.database_bytes + found.log_bytes)} {where}, and "
+        f"{many(found.blob_count, 'file')} of {size_text(found.blob_bytes)}"
     )
-    return "\n".join([*(row.line(widths) for row in rows), "", total])
+    return [*table([_HEADER, *rows], _AMOUNTS), "", total]
 
 
-def _rows(connection: ConnectionStats) -> Iterator[_StatsRow]:
+def _stats_rows(connection: ConnectionStats) -> Iterator[tuple[str, ...]]:
     """Make a row for each stream; the first one names the connection."""
     name = f"{connection.display_name or connection.connector_key} ({connection.connection_id})"
     for stream in connection.streams:
-        yield _StatsRow(
+        yield (
             name,
             stream.stream if stream.is_declared else f"{stream.stream} (no longer declared)",
             f"{stream.record_count:,}",
-            _size(stream.about_bytes),
-            _day(stream.oldest),
-            _day(stream.newest),
-            _day(stream.last_updated),
+            size_text(stream.about_bytes),
+            day_text(stream.oldest),
+            day_text(stream.newest),
+            day_text(stream.last_updated),
         )
         name = ""
     if not connection.streams:
-        yield _StatsRow(name)
+        yield (name, "-", "0", "-", "-", "-", "-")
 
 
-def _day(moment: int | None) -> str:
-    return "-" if moment is None else iso(moment)[:10]
+# The passphrase of a backup
 
 
-def _size(count: float) -> str:
-    for unit in ("B", "KiB", "MiB"):
-        if count < _KIB:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= _KIB
-    return f"{count:.1f} GiB"
+def _new_passphrase(file: Path | None) -> str:
+    """Read a passphrase that will be needed again, and refuse one that is easy to guess."""
+    passphrase = _passphrase(file, "Passphrase", confirm=True)
+    if len(passphrase) < LEAST_PASSPHRASE_CHARS:
+        raise ConfigInvalid(
+            f"A passphrase has at least {LEAST_PASSPHRASE_CHARS} characters.", hint="Choose several words."
+        )
+    return passphrase
+
+
+def _passphrase(file: Path | None, question: str, *, confirm: bool) -> str:
+    """Read the passphrase from a private file, or ask for it on a terminal."""
+    if file is None:
+        if not sys.stdin.isatty():
+            raise ConfigInvalid(
+                "There is no terminal to ask for the passphrase.", hint="Pass --passphrase-file FILE."
+            )
+        return typer.prompt(question, hide_input=True, confirmation_prompt=confirm, err=True)
+    hint = "Name the file that holds the passphrase."
+    content = read_private(file.absolute())
+    if content is None:
+        raise ConfigInvalid(f"{file} does not exist.", hint=hint)
+    try:
+        return content.decode().partition("\n")[0].rstrip("\r")
+    except UnicodeDecodeError:
+        raise ConfigInvalid(f"{file} holds no text.", hint=hint) from None

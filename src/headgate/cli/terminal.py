@@ -1,22 +1,39 @@
-"""What every command shares: global options, the --json option, failure lines and progress lines."""
+"""What every command shares: global options, settings, and how results, counts, dates and failures are written."""
 
 from __future__ import annotations
 
 import json
 import re
 import sys
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
 
-from headgate.errors import ConfigInvalid
+from headgate.errors import ConfigInvalid, NotFound
 from headgate.home import with_home
-from headgate.model.instants import DAY_US, instant
+from headgate.model.instants import DAY_US, instant, iso
 from headgate.settings import CONFIG_VARIABLE, Resolved, Settings, config_path, read_config, resolve
+
+_AGO = re.compile(r"([1-9]\d{0,4})([hdw])")
+_UNITS = {"h": DAY_US // 24, "d": DAY_US, "w": 7 * DAY_US}
+_DAYS_AGO = {"today": 0, "yesterday": 1}
+_KIB = 1024
+
+#: The option of every command that can print JSON.
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+
+
+def group() -> typer.Typer:
+    """Make a group of commands; its help stands in the table of commands."""
+    app = typer.Typer(rich_markup_mode=None)
+    # With a callback it is a group even if it has one command.
+    app.callback()(lambda: None)
+    return app
 
 
 @contextmanager
@@ -33,9 +50,64 @@ def needs_extra(name: str) -> Generator[None]:
         ) from error
 
 
-_AGO = re.compile(r"([1-9]\d{0,4})([hdw])")
-_UNITS = {"h": DAY_US // 24, "d": DAY_US, "w": 7 * DAY_US}
-_DAYS_AGO = {"today": 0, "yesterday": 1}
+# Options and settings
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The global options and the environment, as they were when the command started."""
+
+    flags: Mapping[str, str | None]
+    environment: Mapping[str, str]
+
+
+def state_of(context: typer.Context) -> State:
+    state = context.find_object(State)
+    assert state is not None
+    return state
+
+
+def resolved_settings(context: typer.Context, **flags: str | None) -> Resolved:
+    """Resolve the settings, with the flags of the command, and where each came from."""
+    state = state_of(context)
+    path = config_path(state.environment)
+    file = read_config(path, required=CONFIG_VARIABLE in state.environment)
+    return resolve({**state.flags, **flags}, state.environment, file, path)
+
+
+def settings_of(context: typer.Context, **flags: str | None) -> Settings:
+    """Return the settings of a command that runs and ends: it logs only warnings, unless a level was chosen."""
+    resolved = resolved_settings(context, **flags)
+    if resolved.origins["log_level"].kind == "default":
+        return replace(resolved.settings, log_level="warning")
+    return resolved.settings
+
+
+def require_home(settings: Settings) -> Path:
+    """Return the directory of the home, for commands that make no sense without one."""
+    if not settings.home.exists():
+        raise ConfigInvalid(
+            f"There is no home at {settings.home} yet.",
+            hint="Make one with 'headgate import PATH' or 'headgate', or name another with --home DIR.",
+        )
+    return settings.home
+
+
+def connection_named(labels: Mapping[str, str], text: str) -> str:
+    """Find the id of a connection by its id, or by its label whatever its case.
+
+    Raises:
+        NotFound: there is none, or more than one.
+    """
+    if text in labels:
+        return text
+    ids = [connection_id for connection_id, label in labels.items() if label.casefold() == text.casefold()]
+    if len(ids) == 1:
+        return ids[0]
+    problem = f"{len(ids)} connections are called" if ids else "There is no connection"
+    names = ", ".join(sorted(f"{printable(label, 60)} ({key})" for key, label in labels.items()))
+    hint = f"Connections are {names}." if names else "See 'headgate sources list'."
+    raise NotFound(f"{problem} '{text[:80]}'.", hint=hint)
 
 
 def typed_instant(text: str, now: int) -> int | None:
@@ -48,36 +120,12 @@ def typed_instant(text: str, now: int) -> int | None:
     return instant(text)
 
 
-#: The option of every command that can print JSON.
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """The global options and the environment, as they were when the command started."""
-
-    flags: Mapping[str, str | None]
-    environment: Mapping[str, str]
-
-
-def settings_of(context: typer.Context, **flags: str | None) -> Resolved:
-    """Resolve the settings for a command, its own flags included."""
-    state = context.find_object(State)
-    assert state is not None
-    path = config_path(state.environment)
-    file = read_config(path, required=CONFIG_VARIABLE in state.environment)
-    return resolve({**state.flags, **flags}, state.environment, file, path)
-
-
-def home_option(context: typer.Context) -> str | None:
-    """Return the home that the command was given."""
-    state = context.find_object(State)
-    return None if state is None else state.flags.get("home")
+# Results
 
 
 def echo(context: typer.Context, text: str, *, err: bool = False) -> None:
     """Print a text; commands in it are for the home that this one was given."""
-    typer.echo(with_home(text, home_option(context)), err=err)
+    typer.echo(with_home(text, state_of(context).flags.get("home")), err=err)
 
 
 def fail(message: str, hint: str, exit_code: int, home: str | None = None) -> NoReturn:
@@ -87,12 +135,41 @@ def fail(message: str, hint: str, exit_code: int, home: str | None = None) -> No
     sys.exit(exit_code)
 
 
-def json_text(
-    document: Any, *, indent: int | None = None, default: Callable[[object], str] | None = None
-) -> str:
+def put(
+    document: Any,
+    lines: Iterable[str],
+    *,
+    as_json: bool,
+    indent: int | None = 2,
+    context: typer.Context | None = None,
+) -> None:
+    """Print a result: the document as JSON, or the lines for people; with a context, as ``echo`` does."""
+    if as_json:
+        typer.echo(json_text(document, indent=indent))
+        return
+    for line in lines:
+        if context is None:
+            typer.echo(line)
+        else:
+            echo(context, line)
+
+
+def json_text(document: Any, *, indent: int | None = None) -> str:
     """Write a document as JSON; what is not Unicode, as names of files may be, is escaped."""
-    text = json.dumps(document, indent=indent, ensure_ascii=False, default=default)
+    text = json.dumps(document, indent=indent, ensure_ascii=False, default=str)
     return text.encode("utf-8", "backslashreplace").decode()
+
+
+def table(rows: Sequence[Sequence[str]], amounts: Sequence[int] = ()) -> list[str]:
+    """Align the columns of rows; those that hold amounts to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            text.rjust(width) if column in amounts else text.ljust(width)
+            for column, (text, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
 
 
 def many(count: int, name: str, names: str = "") -> str:
@@ -100,55 +177,59 @@ def many(count: int, name: str, names: str = "") -> str:
     return f"{count:,} {name}" if count == 1 else f"{count:,} {names or name + 's'}"
 
 
-def table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Align the columns of rows, the first of which names them."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    ]
+def size_text(count: float) -> str:
+    """Write a number of bytes for people."""
+    for unit in ("B", "KiB", "MiB"):
+        if count < _KIB:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= _KIB
+    return f"{count:.1f} GiB"
+
+
+def day_text(moment: int | None) -> str:
+    return "-" if moment is None else iso(moment)[:10]
+
+
+def printable(value: object, most: int = 60) -> str:
+    """Write a value on one line, without characters that a terminal would obey."""
+    text = "" if value is None else str(value)
+    shown = "".join(character if character.isprintable() else " " for character in text[: most + 1])
+    return shown if len(text) <= most else f"{shown[: most - 1]}…"
+
+
+# Progress
 
 
 @contextmanager
 def progress_note(text: str) -> Generator[None]:
     """Show a line on standard error while slow work runs, if it is a terminal; erase it at the end."""
-    is_shown = sys.stderr.isatty()
-    if is_shown:
-        sys.stderr.write(text)
-        sys.stderr.flush()
-    try:
+    with status_line() as show:
+        show(text)
         yield
-    finally:
-        if is_shown:
-            sys.stderr.write(f"\r{' ' * len(text)}\r")
-            sys.stderr.flush()
 
 
 @contextmanager
 def progress_line(verb: str) -> Generator[Callable[[int, int], None]]:
-    """Show the progress of long work on one line of standard error, if it is a terminal; erase it at the end."""
-    is_shown = sys.stderr.isatty()
-    last = ""
+    """Show the share of long work that is done, as a status line."""
+    with status_line() as show:
+        yield lambda done, total: show(f"{verb} {done * 100 // max(total, 1)} %")
 
-    def show(done: int, total: int) -> None:
+
+@contextmanager
+def status_line() -> Generator[Callable[[str], None]]:
+    """Offer one line of standard error, if it is a terminal, that is written again and again; erase it at the end."""
+    is_shown, last = sys.stderr.isatty(), ""
+
+    def show(text: str) -> None:
         nonlocal last
-        text = f"{verb} {done * 100 // max(total, 1)} %"
         if is_shown and text != last:
-            last = text
-            sys.stderr.write(f"\r{text}")
+            sys.stderr.write(f"\r{text.ljust(len(last))}")
             sys.stderr.flush()
+            last = text
 
     try:
         yield show
     finally:
         if last:
             sys.stderr.write(f"\r{' ' * len(last)}\r")
-
-
-def require_home(settings: Settings) -> Path:
-    """Return the directory of the home, for commands that make no sense without one."""
-    if not settings.home.exists():
-        raise ConfigInvalid(
-            f"There is no home at {settings.home} yet.",
-            hint="Make one with 'headgate import PATH' or 'headgate', or name another with --home DIR.",
-        )
-    return settings.home
+            sys.stderr.flush()

@@ -204,31 +204,22 @@ def _stream_problems(stream: StreamDocument, fields: Mapping[str, Fields], place
         [relation.name for relation in stream.relationships],
     )
     yield from _twins("invalid_shape", f"{place}/primary_key", stream.primary_key)
-    yield from _unknown(own, stream.primary_key, f"{place}/primary_key")
-    yield from _wrong_kind(own, stream.primary_key, f"{place}/primary_key", _SCALAR)
-    for member, names, allowed in (
-        ("cursor_field", [stream.cursor_field], _SCALAR),
-        ("consent_time_field", [stream.consent_time_field], _TIME),
+    yield from _field_problems(own, stream.primary_key, f"{place}/primary_key", _SCALAR)
+    for member, name, allowed in (
+        ("cursor_field", stream.cursor_field, _SCALAR),
+        ("consent_time_field", stream.consent_time_field, _TIME),
     ):
-        named = [name for name in names if name is not None]
-        yield from _unknown(own, named, f"{place}/{member}", in_list=False)
-        yield from _wrong_kind(own, named, f"{place}/{member}", allowed, in_list=False)
+        if name is not None:
+            yield from _field_problems(own, [name], f"{place}/{member}", allowed, in_list=False)
     for index, view in enumerate(stream.views):
-        yield from _unknown(own, view.fields, f"{place}/views/{index}/fields")
+        yield from _field_problems(own, view.fields, f"{place}/views/{index}/fields")
     for index, relation in enumerate(stream.relationships):
-        yield from _relation_problems(
-            relation.stream, relation.foreign_key, fields, f"{place}/relationships/{index}"
-        )
+        here, child = f"{place}/relationships/{index}", fields.get(relation.stream)
+        if child is None:
+            yield Problem("unknown_stream", f"{here}/stream", f"There is no stream '{relation.stream}'.")
+        else:
+            yield from _field_problems(child, [relation.foreign_key], f"{here}/foreign_key", in_list=False)
     yield from _query_problems(stream.query, own, stream, f"{place}/query")
-
-
-def _relation_problems(
-    child: str, foreign_key: str, fields: Mapping[str, Fields], place: str
-) -> Iterator[Problem]:
-    if child not in fields:
-        yield Problem("unknown_stream", f"{place}/stream", f"There is no stream '{child}'.")
-    else:
-        yield from _unknown(fields[child], [foreign_key], f"{place}/foreign_key", in_list=False)
 
 
 def _query_problems(
@@ -247,8 +238,7 @@ def _query_problems(
             yield Problem("invalid_expand_limits", here, "Limits need 1 <= default_limit <= max_limit.")
     for member, names, allowed in _query_fields(query):
         in_list = member != "range_filters"
-        yield from _unknown(own, names, f"{place}/{member}", in_list=in_list)
-        yield from _wrong_kind(own, names, f"{place}/{member}", allowed, in_list=in_list)
+        yield from _field_problems(own, names, f"{place}/{member}", allowed, in_list=in_list)
 
 
 _SCALAR = frozenset(kind for kind in FieldKind if kind.is_scalar)
@@ -288,7 +278,7 @@ def _preset_problems(
             yield Problem("invalid_shape", here, "A stream is narrowed by view or by fields, not both.")
         if stream.view is not None and stream.view not in views[stream.name]:
             yield Problem("unknown_view", f"{here}/view", f"There is no view '{stream.view}'.")
-        yield from _unknown(fields[stream.name], stream.fields or [], f"{here}/fields")
+        yield from _field_problems(fields[stream.name], stream.fields or [], f"{here}/fields")
 
 
 def _twins(code: str, place: str, names: Iterable[str]) -> Iterator[Problem]:
@@ -297,26 +287,26 @@ def _twins(code: str, place: str, names: Iterable[str]) -> Iterator[Problem]:
             yield Problem(code, place, f"'{name}' stands there {times} times.")
 
 
-def _unknown(own: Fields, names: Iterable[str], place: str, *, in_list: bool = True) -> Iterator[Problem]:
-    for index, name in enumerate(names):
-        if name not in own:
-            pointer = f"{place}/{index}" if in_list else place
-            yield Problem("unknown_schema_field", pointer, f"The schema has no field '{name}'.")
+_ANY = frozenset(FieldKind)
 
 
-def _wrong_kind(
-    own: Fields, names: Iterable[str], place: str, allowed: frozenset[FieldKind], *, in_list: bool = True
+def _field_problems(
+    own: Fields,
+    names: Iterable[str],
+    place: str,
+    allowed: frozenset[FieldKind] = _ANY,
+    *,
+    in_list: bool = True,
 ) -> Iterator[Problem]:
+    """Report the names that are no fields, and the fields of a kind that cannot be used there."""
     for index, name in enumerate(names):
+        pointer = f"{place}/{index}" if in_list else place
         field = own.get(FieldName(name))
-        if field is not None and field.kind not in allowed:
-            pointer = f"{place}/{index}" if in_list else place
-            wanted = ", ".join(sorted(allowed))
-            yield Problem(
-                "invalid_query_field_type",
-                pointer,
-                f"'{name}' is {field.kind.value}; this needs one of {wanted}.",
-            )
+        if field is None:
+            yield Problem("unknown_schema_field", pointer, f"The schema has no field '{name}'.")
+        elif field.kind not in allowed:
+            message = f"'{name}' is {field.kind.value}; this needs one of {', '.join(sorted(allowed))}."
+            yield Problem("invalid_query_field_type", pointer, message)
 
 
 # From document to values

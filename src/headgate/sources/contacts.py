@@ -31,8 +31,6 @@ _KINDS = {"org": "organisation", "group": "group"}
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What a card says."""
-
     uid: str | None
     #: The fields of the record but its key; `name` is among them.
     data: Mapping[str, Any]
@@ -73,7 +71,14 @@ def _data(found: Mapping[str, list[ContentLine]]) -> dict[str, Any]:
         "groups": [item for line in found.get("CATEGORIES", ()) for item in line.items if item],
         "notes": "\n\n".join(_texts(found, "NOTE")),
         "updated_at": _time(_text(found, "REV")),
-        "photo_url": next((line.value for line in found.get("PHOTO", ()) if _is_address(line)), None),
+        "photo_url": next(
+            (
+                line.value
+                for line in found.get("PHOTO", ())
+                if line.value.lower().startswith(("http://", "https://"))
+            ),
+            None,
+        ),
     }
 
 
@@ -132,10 +137,6 @@ def _time(text: str | None) -> str | None:
     year, month, day, hour, minute, second, zone = match.groups()
     found = f"{year}-{month}-{day}T{hour}:{minute}:{second}{zone or ''}"
     return found if instant(found) is not None else None
-
-
-def _is_address(line: ContentLine) -> bool:
-    return line.value.lower().startswith(("http://", "https://"))
 
 
 def _photo(line: ContentLine) -> Attachment | None:

@@ -68,7 +68,6 @@ class NativeFiles:
     _calendars: set[Path] = field(default_factory=set[Path])
 
     async def write(self, stream: str, rows: _Page) -> None:
-        """Write some records of a stream."""
         for row in rows:
             if stream == "messages":
                 self._append(Path(mbox_name(row.get("folder"))), entry(row, await self._attached(row)))
@@ -80,7 +79,6 @@ class NativeFiles:
                 )
 
     def close(self) -> None:
-        """End the files."""
         for path in self._calendars:
             self._append(path, calendar_end())
 
@@ -160,8 +158,6 @@ _TITLE_BYTES = 200
 
 
 class ExportFormat(StrEnum):
-    """How records are written."""
-
     JSONL = "jsonl"
     CSV = "csv"
     SQLITE = "sqlite"
@@ -176,8 +172,6 @@ _NATIVE = frozenset({ExportFormat.MBOX, ExportFormat.ICS, ExportFormat.VCF})
 
 @dataclass(frozen=True, slots=True)
 class ExportReport:
-    """What was written."""
-
     records: Mapping[str, int]
     file_count: int
     #: How many files records refer to that are not there.
@@ -314,7 +308,6 @@ def _blob_ids(value: Any) -> Iterator[BlobId]:
 
 
 async def _copy_files(store: Store, blobs: set[BlobId], directory: Path) -> int:
-    """Copy the files that are there, and return how many."""
     if blobs:
         _make(directory)
     return sum([await _copy_file(store, blob, directory) for blob in sorted(blobs)])

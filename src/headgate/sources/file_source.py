@@ -88,8 +88,6 @@ class FileSource(Source):
 
 
 class SourceFormat(Protocol):
-    """The exports of one program."""
-
     @property
     def title(self) -> str: ...
 

@@ -187,8 +187,6 @@ _KINDS = {"add": "added", "modify": "changed", "delete": "removed"}
 
 @dataclass(frozen=True, slots=True)
 class ChangedFile:
-    """A file that a commit changed."""
-
     path: bytes
     #: ``added``, ``changed`` or ``removed``.
     kind: str
@@ -284,14 +282,11 @@ _CHANGES = StreamSpec(
 
 
 class GitSource(Source):
-    """The commits of repositories."""
-
     name = "git"
     title = "Git commits"
     streams = (_COMMITS, _CHANGES)
 
     def detect(self, tree: InputTree) -> Sequence[Recognised]:
-        """Take every directory that is a repository, with all its files."""
         found = {folder: files for folder, files in _repositories(tree).items() if files}
         names = {folder: _name(folder, tree.label) for folder in found}
         count = Counter(names.values())

@@ -57,11 +57,9 @@ class ImportPart:
 
     @property
     def is_full(self) -> bool:
-        """Whether it is time to store it."""
         return self.size_bytes >= PART_BYTES or self.item_count >= PART_LINES
 
     def take(self, item: Item | ImportPart) -> None:
-        """Add what a source gave."""
         if isinstance(item, ImportPart):
             self._take_part(item)
             return
@@ -104,7 +102,6 @@ class ImportPart:
 
 
 def most_stored_bytes(size_bytes: int) -> int:
-    """Return how much may be stored of files of a size."""
     return _FREE_STORED_BYTES + size_bytes * _MAX_STORED_RATIO
 
 

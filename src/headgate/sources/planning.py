@@ -52,7 +52,6 @@ class ImportPreview:
 
 
 def preview(job: ImportJob) -> ImportPreview:
-    """Read the beginning of a job's files."""
     streams: Sequence[Mapping[str, Any]] = job.document["streams"]
     rows: dict[str, list[Mapping[str, Any]]] = {stream["name"]: [] for stream in streams}
     rejects: list[Reject] = []
@@ -124,7 +123,6 @@ class PlannedImport:
     preview: Callable[[], ImportPreview]
 
     def document(self, shown: ImportPreview) -> dict[str, Any]:
-        """Write the plan and its preview as JSON."""
         return {
             "source": self.source,
             "connector_key": self.job.connector_key,
@@ -188,7 +186,8 @@ def plan_imports(
             except (InvalidRequest, OSError) as error:
                 if corrections is not None and isinstance(error, InvalidRequest):
                     raise
-                unknown += [f"{file.name} ({_reason(error)})" for file in one.files]
+                reason = error.message if isinstance(error, InvalidRequest) else error.strerror or str(error)
+                unknown += [f"{file.name} ({reason})" for file in one.files]
                 has_unreadable = True
             else:
                 files = [file.name for file in one.files]
@@ -196,10 +195,6 @@ def plan_imports(
     if not planned:
         _refuse(trees, unknown, among)
     return ImportPlan(planned, unknown, has_unreadable)
-
-
-def _reason(error: InvalidRequest | OSError) -> str:
-    return error.message if isinstance(error, InvalidRequest) else error.strerror or str(error)
 
 
 def _named(file: InputFile) -> str:

@@ -104,8 +104,6 @@ Item = Row | Removal | Reject | Mark
 
 
 class Source:
-    """A kind of data that can be imported."""
-
     #: The name in commands, and the beginning of the connector's key: lower case, digits, ``-``.
     name: str
     #: What a person calls it.

@@ -19,18 +19,7 @@ import msgspec
 from headgate.errors import ConfigInvalid, UpstreamProtocolError
 from headgate.model.instants import instant, is_date, iso
 from headgate.operations.secrets import Secret
-from headgate.sources.declaring import (
-    BOOLEAN,
-    DATE,
-    INTEGER,
-    LIST,
-    NUMBER,
-    OBJECT,
-    TEXT,
-    TIME,
-    StreamSpec,
-    declaration,
-)
+from headgate.sources.declaring import TYPES, StreamSpec, declaration
 from headgate.sources.formats.values import digest_of, without_empty
 from headgate.sources.protocol import Item, LiveSource, Mark, Reject, Removal, Row
 from headgate.sources.secrets import FORMS, Secrets
@@ -38,8 +27,6 @@ from headgate.sources.secrets import FORMS, Secrets
 
 @dataclass(frozen=True, slots=True)
 class OperationAddress:
-    """Which operation of which server is called."""
-
     server: str
     tool: str
     token: Secret | None = None
@@ -64,16 +51,6 @@ class RemoteOperation(Protocol):
 OpenOperation = Callable[[OperationAddress], AbstractContextManager[RemoteOperation]]
 
 
-TYPES: Mapping[str, Mapping[str, Any]] = {
-    "text": TEXT,
-    "integer": INTEGER,
-    "number": NUMBER,
-    "boolean": BOOLEAN,
-    "date": DATE,
-    "date-time": TIME,
-    "list": LIST,
-    "object": OBJECT,
-}
 _STREAM = re.compile(r"[a-z][a-z0-9_]{0,40}")
 _MAX_BYTES = 256 * 1024
 
@@ -86,16 +63,12 @@ class MappedField(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PageRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How the next page is asked for."""
-
     #: The argument that takes the cursor, and where the result has the next one.
     argument: str
     next: str
 
 
 class RemoteMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A mapping as it stands in the file."""
-
     server: str
     tool: str
     stream: str
@@ -119,7 +92,6 @@ class RemoteMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
 
     @property
     def keys(self) -> Sequence[str]:
-        """The fields that name a record."""
         return [self.key] if isinstance(self.key, str) else self.key
 
     @property
@@ -129,7 +101,6 @@ class RemoteMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
         return {name: MappedField(one.type, one.path or name) for name, one in found.items()}
 
     def declare(self, source: str) -> Mapping[str, Any]:
-        """Make the declaration of the one stream."""
         types = {name: one.type for name, one in self.mapped.items()}
         title = self.label or self.stream
         spec = StreamSpec(
@@ -156,17 +127,12 @@ def read_mapping(path: Path) -> RemoteMapping:
         raise ConfigInvalid(f"There is no mapping file {path}.", hint="Give its path.") from None
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise ConfigInvalid(f"{path.name}: {error}.", hint=_HINT) from None
-    problem = _problem(found)
-    if problem:
+    for problem in _problems(found):
         raise ConfigInvalid(f"{path.name}: {problem}", hint=_HINT)
     return found
 
 
 _HINT = "See docs/how-to/import-remote.md for what a mapping file holds."
-
-
-def _problem(found: RemoteMapping) -> str | None:
-    return next(_problems(found), None)
 
 
 def _problems(found: RemoteMapping) -> Iterator[str]:
@@ -192,8 +158,6 @@ MAX_ITEMS = 200_000
 
 
 class RemoteSource(LiveSource):
-    """Records from a tool of a remote server."""
-
     name = "mcp"
     title = "Remote MCP server"
     settings: Mapping[str, str] = {"mapping": "The path of the mapping file."}
@@ -212,16 +176,13 @@ class RemoteSource(LiveSource):
         return f"{mapping.stream.replace('_', '-')}-{digest_of(mapping.server, mapping.tool)[:8]}"
 
     def label(self, settings: Mapping[str, str]) -> str:
-        """Name the connection as the mapping does."""
         mapping = _mapping(settings)
         return mapping.label or f"{mapping.tool} of {mapping.server}"
 
     def declare(self, settings: Mapping[str, str]) -> Mapping[str, Any]:
-        """Declare the stream of the mapping."""
         return _mapping(settings).declare(f"{self.name}-{self.variant(settings)}")
 
     def sync(self, settings: Mapping[str, str], state: Mapping[str, Any]) -> Iterator[Item]:
-        """Call the operation and give what it returns."""
         mapping = _mapping(settings)
         token = self._secrets.find(mapping.token) if mapping.token else None
         address = OperationAddress(mapping.server, mapping.tool, token, mapping.allow_private)
@@ -239,8 +200,6 @@ def _mapping(settings: Mapping[str, str]) -> RemoteMapping:
 
 
 class _RemoteRun:
-    """One run of an operation, page by page."""
-
     def __init__(self, mapping: RemoteMapping, before: Mapping[str, Any]) -> None:
         self._mapping = mapping
         self._before = before
@@ -385,17 +344,13 @@ def _of(kind: type) -> Any:
     return same
 
 
-def _texts(value: Any) -> list[str]:
-    return [_text(one) for one in _of(list)(value)]
-
-
-_CONVERTED: Mapping[str, Any] = {
+_CONVERTED: Mapping[str, Callable[[Any], Any]] = {
     "text": _text,
     "integer": _integer,
     "number": _number,
     "boolean": _of(bool),
     "date": _date,
     "date-time": _time,
-    "list": _texts,
+    "list": lambda value: [_text(one) for one in _of(list)(value)],
     "object": _of(dict),
 }

@@ -3,13 +3,15 @@
 import asyncio
 import json
 
+import httpx2
 import pytest
 
 from headgate.errors import AdapterError, CallError
+from headgate.mcp.client import pool
 from headgate.mcp.client.from_mcp import ImportOptions, from_mcp
 from headgate.mcp.client.limits import Limits
 from headgate.mcp.client.network import DialOptions, parse_endpoint
-from headgate.mcp.client.pool import OutgoingRequest, PooledSender
+from headgate.mcp.client.pool import PooledTransport
 from headgate.mcp.client.request_state import RequestState
 from tests.hostile.server import LEGACY, MODERN, SSE_HEAD, drops, faulty_server, hangs, http, result_of, text
 from tests.mcp.client.importing import call, importing, until
@@ -167,10 +169,8 @@ async def test_time_that_ran_out_before_a_byte_was_written_leaves_no_doubt():
     assert caught.value.details == {"reason": "upstream_timeout"}
 
 
-async def send(sender, state):
-    url = parse_endpoint("http://localhost/mcp").url
-    headers = [(b"host", b"localhost"), (b"content-length", b"2")]
-    return await sender.send(OutgoingRequest("POST", url, headers, b"{}"), state)
+async def send(transport, state):
+    return await pool.send(transport, httpx2.Request("POST", "http://localhost/mcp", content=b"{}"), state)
 
 
 async def test_a_request_counts_as_sent_from_its_first_byte_and_not_before():
@@ -183,22 +183,22 @@ async def test_a_request_counts_as_sent_from_its_first_byte_and_not_before():
 
     async with faulty_server() as server:
         endpoint = parse_endpoint(f"http://localhost:{server.port}/mcp")
-        sender = PooledSender(endpoint, DialOptions(resolve=resolve))
-        response = await send(sender, state)
+        transport = PooledTransport(endpoint, DialOptions(resolve=resolve))
+        response = await send(transport, state)
         assert (seen_at_dial, state.sent) == ([False], True)
         await response.aclose()
-        await sender.aclose()
+        await transport.aclose()
 
 
 async def test_a_request_whose_connection_fails_was_not_sent():
     state = RequestState(float("inf"))
     async with faulty_server() as server:
         port = server.port
-    sender = PooledSender(parse_endpoint(f"http://localhost:{port}/mcp"), DialOptions())
+    transport = PooledTransport(parse_endpoint(f"http://localhost:{port}/mcp"), DialOptions())
     with pytest.raises(Exception, match="does not accept"):
-        await send(sender, state)
+        await send(transport, state)
     assert not state.sent
-    blocked = PooledSender(
+    blocked = PooledTransport(
         parse_endpoint("https://tools.example/mcp"), DialOptions(resolve=resolving(["10.0.0.1"]))
     )
     with pytest.raises(AdapterError):

@@ -40,7 +40,7 @@ BUGS = (
     Bug(
         "S2-05",
         "the help of mcp offers a profile",
-        "src/headgate/cli/mcp.py",
+        "src/headgate/cli/serve.py",
         'help="The server name that the client sees."',
         'help="The profile or server name that the client sees."',
     ),

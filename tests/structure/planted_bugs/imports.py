@@ -37,15 +37,15 @@ BUGS = (
         "S0-04",
         "a failed discovery has no cause",
         _IMPORT,
-        "details=_details(error)\n            ) from error",
-        "details=_details(error)\n            ) from None",
+        "details=reason_details(error),\n            ) from error",
+        "details=reason_details(error),\n            ) from None",
     ),
     Bug(
         "S0-05",
         "a refused token is any failure",
         _IMPORT,
-        "raise Unauthorized(details=_details(error)) from error",
-        "raise DiscoveryFailed(details=_details(error)) from error",
+        "raise Unauthorized(details=reason_details(error)) from error",
+        "raise DiscoveryFailed(details=reason_details(error)) from error",
     ),
     Bug(
         "S0-06",
@@ -319,9 +319,9 @@ BUGS = (
     Bug(
         "S0-B7",
         "a transport of the program is closed",
-        "src/headgate/mcp/client/pool.py",
-        '        """Leave the transport open; it belongs to the program."""\n',
-        '        """Close the transport."""\n        await self._transport.aclose()\n',
+        "src/headgate/mcp/client/wire.py",
+        "        if isinstance(self._transport, PooledTransport):\n            await self._transport.aclose()\n",
+        "        await self._transport.aclose()\n",
     ),
     Bug(
         "S0-B8",

@@ -217,9 +217,9 @@ BUGS = (
         _JSON,
         "a hint stands beside an empty list of rules",
         "src/headgate/cli/rules.py",
-        "    found = with_stores(settings_of(context).settings, work)\n    if as_json:",
-        "    found = with_stores(settings_of(context).settings, work)\n"
-        '    if not found:\n        typer.echo("There is no rule.")\n    if as_json:',
+        "    put(rules, lines, as_json=as_json)\n    if not (rules or as_json):",
+        '    put(rules, lines, as_json=as_json)\n    if not rules:\n        typer.echo("There is no rule.")\n'
+        "    if not (rules or as_json):",
     ),
     Bug(
         "tests/cli/test_json.py::test_with_json_warnings_are_on_standard_error",

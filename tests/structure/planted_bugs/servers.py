@@ -69,13 +69,13 @@ BUGS = (
         "the list that a call waits for has more time than the call",
         _IMPORT,
         "                    await self._list(deadline)\n                    self._must_verify",
-        "                    await self._list(self._deadline())\n                    self._must_verify",
+        "                    await self._list(self.client.deadline())\n                    self._must_verify",
     ),
     Bug(
         _WAITING,
         "a call waits for the list of another however long that takes",
         _IMPORT,
-        "async with _held(self._verifying, deadline):",
+        'async with held(self._verifying, deadline, late="The tools were not listed again in time."):',
         "async with self._verifying:",
     ),
     Bug(

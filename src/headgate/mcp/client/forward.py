@@ -185,14 +185,18 @@ def _declared_error(tool: Tool, structured: Any, general: CallError) -> CallErro
 
 def call_error(error: AdapterError) -> CallError:
     """Make the call error for a call without a result; its details hold the reason."""
-    details = {"reason": error.code, **cast("Mapping[str, Any]", error.details or {})}
     if isinstance(error, UpstreamAuthFailed):
         code = "MCP_UNAUTHORIZED"
     elif isinstance(error, UpstreamTimeout):
         code = "TIMEOUT"
     else:
         code = "MCP_PROTOCOL_ERROR" if isinstance(error, _PROTOCOL) else "MCP_TRANSPORT_ERROR"
-    return CallError(code, error.message, details=details, retryable=error.retryable)
+    return CallError(code, error.message, details=reason_details(error), retryable=error.retryable)
+
+
+def reason_details(error: AdapterError) -> dict[str, Any]:
+    """Return the details of an error that another error is raised for."""
+    return {"reason": error.code, **cast("Mapping[str, Any]", error.details or {})}
 
 
 def map_mcp_content_blocks(blocks: object) -> list[dict[str, Any]]:

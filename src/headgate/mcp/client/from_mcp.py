@@ -15,12 +15,11 @@ import hashlib
 import math
 import ssl
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from types import TracebackType
-from typing import Any, Literal, Self, cast, overload
+from typing import Any, Literal, Self, overload
 
 import httpx2
 
@@ -36,8 +35,8 @@ from headgate.errors import (
     UpstreamAuthFailed,
     UpstreamTimeout,
 )
-from headgate.mcp.client.forward import Forwarding, Shape, forwarding_handler
-from headgate.mcp.client.limits import Limits
+from headgate.mcp.client.forward import Forwarding, Shape, forwarding_handler, reason_details
+from headgate.mcp.client.limits import Limits, held
 from headgate.mcp.client.mapping import (
     COMPILED_CONTENT,
     COMPILED_ERRORS,
@@ -261,7 +260,7 @@ class ImportedOperations(Sequence[HandlerRegistration]):
         """
         async with self._verifying:
             self.stale = self._must_verify = False
-            await self._list(self._deadline())
+            await self._list(self.client.deadline())
         return Refreshed.of(self._judged)
 
     def approve(self, *names: str) -> None:
@@ -324,9 +323,6 @@ class ImportedOperations(Sequence[HandlerRegistration]):
     def _seen(self) -> Mapping[str, Tool]:
         return self._judged.listing.tools
 
-    def _deadline(self) -> float:
-        return self.client.deadline()
-
     def _pins(self) -> dict[str, Pin] | None:
         return self._adapter.pins.read(self._server)
 
@@ -337,14 +333,15 @@ class ImportedOperations(Sequence[HandlerRegistration]):
             AdapterError: they could not be listed, or one of them cannot be used.
         """
         try:
-            await self._list(self._deadline())
+            await self._list(self.client.deadline())
         except UpstreamAuthFailed as error:
-            raise Unauthorized(details=_details(error)) from error
+            raise Unauthorized(details=reason_details(error)) from error
         except (SchemaParse, NameCollision):
             raise
         except AdapterError as error:
             raise DiscoveryFailed(
-                f"{self._endpoint.public} could not be imported: {error.message}", details=_details(error)
+                f"{self._endpoint.public} could not be imported: {error.message}",
+                details=reason_details(error),
             ) from error
 
     async def _list(self, deadline: float) -> None:
@@ -422,7 +419,7 @@ class ImportedOperations(Sequence[HandlerRegistration]):
     async def _check(self, tool: str, deadline: float) -> None:
         """List the tools again before the next call when the server has announced a change, in the call's own time."""
         if self._must_verify:
-            async with _held(self._verifying, deadline):
+            async with held(self._verifying, deadline, late="The tools were not listed again in time."):
                 if self._must_verify:
                     await self._list(deadline)
                     self._must_verify = False
@@ -435,29 +432,11 @@ class ImportedOperations(Sequence[HandlerRegistration]):
             )
 
 
-@asynccontextmanager
-async def _held(lock: asyncio.Lock, deadline: float) -> AsyncGenerator[None]:
-    """Hold a lock, if it is free by a time on the loop's clock."""
-    try:
-        async with asyncio.timeout_at(deadline):
-            await lock.acquire()
-    except TimeoutError:
-        raise UpstreamTimeout("The tools were not listed again in time.") from None
-    try:
-        yield
-    finally:
-        lock.release()
-
-
 def _between_tools(deadline: float) -> None:
     # The loop's clock; this runs in a thread, where there is no loop.
     if time.monotonic() > deadline:
         raise UpstreamTimeout("The tools could not be read in time.")
     let_loop_run()
-
-
-def _details(error: AdapterError) -> dict[str, Any]:
-    return {"reason": error.code, **cast("Mapping[str, Any]", error.details or {})}
 
 
 def _checked_namespace(namespace: str) -> str:

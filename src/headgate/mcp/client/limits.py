@@ -138,20 +138,26 @@ class CallQueue:
             raise UpstreamBusy
         self._admitted += 1
         try:
-            await acquire_by(deadline, self._slots, late="The call waited too long for its turn.")
-            try:
+            async with held(self._slots, deadline, late="The call waited too long for its turn."):
                 # Only now, so that calls which waited behind failing ones are refused instead of failing too.
                 with self._breaker.watch(deadline):
                     yield
-            finally:
-                self._slots.release()
         finally:
             self._admitted -= 1
 
 
-async def acquire_by(deadline: float, lock: asyncio.Semaphore | asyncio.Lock, *, late: str) -> None:
-    """Acquire a lock until a time on the loop's clock."""
-    with anyio.CancelScope(deadline=deadline):
+@asynccontextmanager
+async def held(lock: asyncio.Semaphore | asyncio.Lock, deadline: float, *, late: str) -> AsyncGenerator[None]:
+    """Hold a lock, if it is free by a time on the loop's clock.
+
+    Raises:
+        UpstreamTimeout: it was not free in time.
+    """
+    with anyio.CancelScope(deadline=deadline) as scope:
         await lock.acquire()
-        return
-    raise UpstreamTimeout(late)
+    if scope.cancelled_caught:
+        raise UpstreamTimeout(late)
+    try:
+        yield
+    finally:
+        lock.release()

@@ -150,7 +150,7 @@ class UpstreamSession:
         self.in_flight += 1
         try:
             with self._bounded(state):
-                return await self._call(method, params, headers, state)
+                return _result(await self._answer_to(method, params, headers, state), state)
         except (asyncio.CancelledError, UpstreamTimeout):
             self._give_up(state)
             raise
@@ -220,7 +220,7 @@ class UpstreamSession:
 
     async def _discover(self, state: RequestState, agreed: str | None = None) -> None:
         params, headers = Era(agreed or LATEST_MODERN_VERSION, self._offered).stamp("server/discover", {}, {})
-        message = await self._answer_to("server/discover", params, headers, state)
+        message = await self._opening_answer("server/discover", params, headers, state)
         match message:
             case IncomingMessage(
                 error=(types.UNSUPPORTED_PROTOCOL_VERSION, _), error_data={"supported": [*spoken]}
@@ -252,7 +252,7 @@ class UpstreamSession:
             "capabilities": dict(self._offered),
             "clientInfo": {"name": CLIENT.name, "version": CLIENT.version},
         }
-        raw = _result(await self._answer_to("initialize", params, {}, state), state)
+        raw = _result(await self._opening_answer("initialize", params, {}, state), state)
         with _introduced():
             opened = types.InitializeResult.model_validate(raw)
         if opened.protocol_version not in HANDSHAKE_PROTOCOL_VERSIONS:
@@ -267,28 +267,25 @@ class UpstreamSession:
         self.capabilities = discovered.capabilities
         self.instructions = discovered.instructions
 
-    async def _answer_to(
+    async def _opening_answer(
         self, method: str, params: Mapping[str, Any], headers: Mapping[str, str], state: RequestState
     ) -> IncomingMessage:
-        """Send a request that opens the session, and return its answer."""
-        content = self._written(method, params, state)
-        async with self._wire.exchange("POST", {"accept": _BOTH, **headers}, state, content) as exchange:
-            if exchange.session_id is not None and method == "initialize":
-                self._session_id = exchange.session_id
-            message = await self._reply_in(exchange, state)
+        message = await self._answer_to(method, params, headers, state)
         if len(msgspec.json.encode(message.result)) > _MAX_OPENING_BYTES:
             raise UpstreamTooLarge
         return message
 
     # Calls
 
-    async def _call(
+    async def _answer_to(
         self, method: str, params: Mapping[str, Any], headers: Mapping[str, str], state: RequestState
-    ) -> dict[str, Any]:
+    ) -> IncomingMessage:
         content = self._written(method, params, state)
         headers = {"accept": _BOTH, **self._of_session(), **headers}
         async with self._wire.exchange("POST", headers, state, content) as exchange:
-            return _result(await self._reply_in(exchange, state), state)
+            if exchange.session_id is not None and method == "initialize":
+                self._session_id = exchange.session_id
+            return await self._reply_in(exchange, state)
 
     async def _reply_in(self, exchange: Exchange, state: RequestState) -> IncomingMessage:
         """Return the answer to a request: the one in the body, or in a stream, which is resumed when it is lost."""

@@ -18,13 +18,13 @@ import httpx2
 import msgspec
 
 from headgate.errors import AdapterError, UpstreamProtocolError, UpstreamTooLarge, UpstreamUnreachable
-from headgate.mcp.client.limits import CallQueue, Limits, acquire_by
+from headgate.mcp.client.limits import CallQueue, Limits, held
 from headgate.mcp.client.message import measure
 from headgate.mcp.client.network import DialOptions, UpstreamEndpoint
-from headgate.mcp.client.pool import PooledSender, TransportAdapter
+from headgate.mcp.client.pool import PooledTransport
 from headgate.mcp.client.questions import QuestionHandler
 from headgate.mcp.client.request_state import Era, RequestState
-from headgate.mcp.client.session import Discovered, UpstreamSession
+from headgate.mcp.client.session import UpstreamSession
 from headgate.mcp.client.wire import Wire
 from headgate.operations.running import off_loop
 from headgate.operations.secrets import Secret
@@ -114,11 +114,8 @@ class Upstream:
         session = self._sessions.get(key)
         if session is not None and session.is_open:
             return session
-        await acquire_by(deadline, self._opening, late="The session was not open in time.")
-        try:
+        async with held(self._opening, deadline, late="The session was not open in time."):
             return await self._open_anew(key, token, deadline)
-        finally:
-            self._opening.release()
 
     async def aclose(self) -> None:
         """End every session; later requests fail."""
@@ -145,24 +142,17 @@ class Upstream:
         if self._is_closed:
             raise UpstreamClosed(details={"reason": "closed"})
         options = self._options
-        sender = (
-            PooledSender(self.endpoint, options.dial)
-            if options.http is None
-            else TransportAdapter(options.http)
-        )
+        transport = options.http or PooledTransport(self.endpoint, options.dial)
         session = UpstreamSession(
-            Wire(sender, self.endpoint.url, limits=self.limits),
+            Wire(transport, self.endpoint.url, limits=self.limits),
             era_choice=options.era,
             on_tools_changed=self._on_tools_changed,
             questions=options.questions,
         )
-        await session.open(RequestState(deadline, token), self._prior)
+        prior = None if self.first is None else self.first.discovered
+        await session.open(RequestState(deadline, token), prior)
         self.first = self.first or session
         return session
-
-    @property
-    def _prior(self) -> Discovered | None:
-        return None if self.first is None else self.first.discovered
 
     @property
     def era(self) -> Era:

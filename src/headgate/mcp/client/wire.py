@@ -15,6 +15,7 @@ from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from typing import cast
 
 import anyio
 import httpx2
@@ -39,7 +40,7 @@ from headgate.mcp.client.message import (
     sanitise,
     strip_tracebacks,
 )
-from headgate.mcp.client.pool import OutgoingRequest, Sender, UpstreamResponse
+from headgate.mcp.client.pool import PooledTransport, send
 from headgate.mcp.client.request_state import LATER, RequestState
 from headgate.operations.running import off_loop
 
@@ -66,14 +67,15 @@ _OURS = {"accept-encoding": "identity", "user-agent": f"headgate/{__version__}"}
 class Wire:
     """Carries all requests of one session to its server, within the limits."""
 
-    def __init__(self, sender: Sender, url: httpx2.URL, *, limits: Limits) -> None:
-        self._sender = sender
+    def __init__(self, transport: httpx2.AsyncBaseTransport, url: httpx2.URL, *, limits: Limits) -> None:
+        self._transport = transport
         self._url = url
         self.limits = limits
 
     async def aclose(self) -> None:
-        """Close every connection."""
-        await self._sender.aclose()
+        """Close every connection; a transport of the program is left open, because it belongs to the program."""
+        if isinstance(self._transport, PooledTransport):
+            await self._transport.aclose()
 
     @asynccontextmanager
     async def exchange(
@@ -82,13 +84,13 @@ class Wire:
         """Send a request, and offer its response for the length of the block."""
         response = await self._send(method, headers, state, content)
         try:
-            state.status = response.status
+            state.status = response.status_code
             state.headers = {
                 n: sanitise(response.headers[n], state.token) for n in _NOTED if n in response.headers
             }
-            if response.status in _REFUSALS:
+            if response.status_code in _REFUSALS:
                 raise await self._refusal(response, state)
-            _check_head(response.status, response.headers, self.limits.max_bytes)
+            _check_head(response.status_code, response.headers, self.limits.max_bytes)
             yield Exchange(response, state, self.limits)
         finally:
             with anyio.CancelScope(shield=True):
@@ -96,7 +98,7 @@ class Wire:
 
     async def _send(
         self, method: str, headers: Mapping[str, str], state: RequestState, content: bytes
-    ) -> UpstreamResponse:
+    ) -> httpx2.Response:
         state.in_session = "mcp-session-id" in headers
         sent = {"host": self._url.netloc.decode("ascii"), **headers, **_OURS}
         if method == "POST":
@@ -106,24 +108,25 @@ class Wire:
             pairs.append((b"authorization", b"Bearer " + state.token.expose().encode()))
         head_by = min(state.deadline, asyncio.get_running_loop().time() + self.limits.idle_seconds)
         with state.network_wait(head_by, late="The server did not begin its answer in time."):
-            return await self._sender.send(OutgoingRequest(method, self._url, pairs, content), state)
+            request = httpx2.Request(method, self._url, headers=pairs, content=content)
+            return await send(self._transport, request, state)
 
-    async def _refusal(self, response: UpstreamResponse, state: RequestState) -> AdapterError:
+    async def _refusal(self, response: httpx2.Response, state: RequestState) -> AdapterError:
         """Return the error of a refused request, with what the server says about it."""
         words = readable(await _read_beginning(response, state, self.limits), state.token)
         challenge = state.headers.get("www-authenticate")
         known = {"www_authenticate": challenge, "server_message": words}
-        details = {"status": response.status, **{name: text for name, text in known.items() if text}}
-        if response.status == HTTPStatus.UNAUTHORIZED:
+        details = {"status": response.status_code, **{name: text for name, text in known.items() if text}}
+        if response.status_code == HTTPStatus.UNAUTHORIZED:
             return UpstreamAuthFailed(details=details)
-        return UpstreamRefused(f"The server answered {response.status}.", details=details)
+        return UpstreamRefused(f"The server answered {response.status_code}.", details=details)
 
 
 @dataclass(slots=True)
 class Exchange:
     """A response whose head has arrived and is acceptable."""
 
-    _response: UpstreamResponse
+    _response: httpx2.Response
     _state: RequestState
     _limits: Limits
     #: The last event of a stream, after which a lost one is resumed, and the pause the server wishes before that.
@@ -133,7 +136,7 @@ class Exchange:
     @property
     def is_stream(self) -> bool:
         """Whether the body is a stream of events."""
-        return self._response.status == HTTPStatus.OK and self._type.startswith(_EVENT_STREAM)
+        return self._response.status_code == HTTPStatus.OK and self._type.startswith(_EVENT_STREAM)
 
     @property
     def session_id(self) -> str | None:
@@ -149,7 +152,7 @@ class Exchange:
         """Read the one answer in the body."""
         state = self._state
         content = await read_whole(self._response, state, self._limits)
-        is_error = self._response.status >= HTTPStatus.BAD_REQUEST
+        is_error = self._response.status_code >= HTTPStatus.BAD_REQUEST
         if not self._type.startswith(_JSON) or state.status == HTTPStatus.ACCEPTED:
             state.is_answered = True
             if is_error:
@@ -224,31 +227,31 @@ def check_reply(message: IncomingMessage, state: RequestState) -> None:
         raise UpstreamProtocolError("The server's answer belongs to another request.")
 
 
-async def read_whole(response: UpstreamResponse, state: RequestState, limits: Limits) -> bytes:
+async def read_whole(response: httpx2.Response, state: RequestState, limits: Limits) -> bytes:
     """Read a body to its end."""
     return b"".join([chunk async for chunk in chunks(response, state, limits)])
 
 
-async def chunks(response: UpstreamResponse, state: RequestState, limits: Limits) -> AsyncGenerator[bytes]:
+async def chunks(response: httpx2.Response, state: RequestState, limits: Limits) -> AsyncGenerator[bytes]:
     """Yield a body part by part, within the limits."""
-    redact = Redactor(state.token)
-    size = 0
+    redact, size = Redactor(state.token), 0
+    body = aiter(cast("httpx2.AsyncByteStream", response.stream))
     while True:
         silent_until = asyncio.get_running_loop().time() + limits.idle_seconds
         # A stream that waits for events may be silent for ever; an answer may not.
         with state.network_wait(math.inf if state.is_endless else min(state.deadline, silent_until)):
-            chunk = await response.next_chunk()
-        size += len(chunk)
+            chunk = await anext(body, None)
+        size += len(chunk or b"")
         if size > limits.max_bytes:
             raise UpstreamTooLarge
-        clean = redact(chunk) if chunk else redact.rest()
+        clean = redact.rest() if chunk is None else redact(chunk)
         if clean:
             yield clean
-        if not chunk:
+        if chunk is None:
             return
 
 
-async def _read_beginning(response: UpstreamResponse, state: RequestState, limits: Limits) -> bytes:
+async def _read_beginning(response: httpx2.Response, state: RequestState, limits: Limits) -> bytes:
     """Read the first part of an error's body; an error is not worth waiting for more."""
     beginning = b""
     until = min(state.deadline, asyncio.get_running_loop().time() + _ERROR_SECONDS)

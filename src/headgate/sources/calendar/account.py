@@ -40,7 +40,6 @@ LIST = (
 
 
 def fetch_of(paths: Iterable[str]) -> bytes:
-    """Write the request for the content of some objects."""
     hrefs = "".join(f"<D:href>{escape(path)}</D:href>" for path in paths)
     return (
         f"<C:calendar-multiget {_NAMES}><D:prop><D:getetag/><C:calendar-data/></D:prop>{hrefs}"
@@ -118,8 +117,6 @@ _RECORD = msgspec.json.Decoder(_RecordLine)
 
 
 class CalendarAccount(LiveSource):
-    """Calendars at an address."""
-
     name = "calendar"
     title = "Calendar"
     streams = (EVENTS, TASKS)
@@ -143,7 +140,6 @@ class CalendarAccount(LiveSource):
         self._secrets = secrets or Secrets()
 
     def label(self, settings: Mapping[str, str]) -> str:
-        """Name the connection after the account."""
         host = urlsplit(settings["url"]).hostname or settings["url"]
         return f"Calendar of {settings.get('user') or host}"
 
@@ -172,14 +168,11 @@ class CalendarAccount(LiveSource):
 
 @dataclass(frozen=True, slots=True)
 class _CalendarRun:
-    """What one fetch works with."""
-
     account: WebAccount
     parser: AccountParser
     now: datetime
 
     def parts_of(self, answer: HttpAnswer) -> list[DavPart]:
-        """Read the parts of a CalDAV answer."""
         return self.parser.one(ReadFetched(kind="dav", place=answer.url, content=answer.body), list[DavPart])
 
     def records(

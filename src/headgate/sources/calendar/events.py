@@ -36,7 +36,6 @@ class CalendarEvent:
 
     @property
     def is_series(self) -> bool:
-        """Whether it takes place more than once."""
         return self.replaces is None and bool(self.rules or self.extra)
 
     def record(self, start: CalendarTime, original: CalendarTime | None = None) -> dict[str, Any]:
@@ -55,7 +54,6 @@ class CalendarEvent:
 
 
 def read_properties(lines: Sequence[str]) -> dict[str, list[ContentLine]]:
-    """Read the properties of a component."""
     found: dict[str, list[ContentLine]] = {}
     for line in properties(lines):
         found.setdefault(line.name, []).append(line)
@@ -68,7 +66,8 @@ def read_event(found: Properties, zones: ZoneTable, calendar: str) -> CalendarEv
     if start is None:
         return None
     return CalendarEvent(
-        uid=_uid(found, start),
+        uid=text_at(found, "UID")
+        or digest_of(start.key, text_at(found, "SUMMARY"), text_at(found, "LOCATION")),
         start=start,
         length=_length(found, start, zones),
         data={**_described(found), **_circumstances(found, start), "calendar": calendar},
@@ -93,7 +92,6 @@ def read_task(found: Properties, zones: ZoneTable, calendar: str) -> dict[str, A
 
 
 def text_at(found: Properties, name: str) -> str | None:
-    """Return the text of a property."""
     line = _first(found, name)
     return clean(line.text) or None if line else None
 
@@ -104,12 +102,6 @@ def _first(found: Properties, name: str) -> ContentLine | None:
 
 def _times(found: Properties, name: str, zones: ZoneTable) -> list[CalendarTime]:
     return [time for line in found.get(name, ()) for time in read_times(line, zones)][:_MAX_DATES]
-
-
-def _uid(found: Properties, start: CalendarTime) -> str:
-    return text_at(found, "UID") or digest_of(
-        start.key, text_at(found, "SUMMARY"), text_at(found, "LOCATION")
-    )
 
 
 def _length(found: Properties, start: CalendarTime, zones: ZoneTable) -> timedelta | None:

@@ -114,7 +114,6 @@ class _Survey:
     newest: datetime | None = None
 
     def take(self, component: Component) -> None:
-        """Look at one component."""
         if component.kind == "VTIMEZONE":
             self.zones.define(component.lines)
         elif component.kind:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from functools import cache
+from importlib import resources
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from headgate.model.instants import instant
 from headgate.sources.calendar.recurrence import RuleBudget, starts_of_rule
-from headgate.sources.calendar.windows_zones import WINDOWS_ZONES
 from headgate.sources.formats.content_lines import ContentLine, content_line
 
 _MAX_ZONES = 500
@@ -33,7 +35,6 @@ class DefinedZone(tzinfo):
         self._offsets = [first, *(offset for _, offset in changes)]
 
     def utcoffset(self, dt: datetime | None, /) -> timedelta:
-        """Return the offset that holds at a local time."""
         if dt is None:
             return self._offsets[0]
         return self._offsets[bisect_right(self._times, dt.replace(tzinfo=None))]
@@ -43,19 +44,15 @@ class DefinedZone(tzinfo):
         return None
 
     def tzname(self, dt: datetime | None, /) -> str:  # noqa: ARG002 - the same
-        """Return the name in the file."""
         return self._name
 
 
 class ZoneTable:
-    """The zones of one file."""
-
     def __init__(self) -> None:
         self._found: dict[str, tzinfo | None] = {}
         self._defined: dict[str, tzinfo] = {}
 
     def define(self, lines: Sequence[str]) -> None:
-        """Take the definition of a zone."""
         if len(self._defined) >= _MAX_ZONES:
             return
         name, zone = read_definition(lines)
@@ -75,8 +72,14 @@ def _named(name: str) -> tzinfo | None:
     bare = name.strip().strip('"')
     parts = bare.strip("/").split("/")
     # Some programs write their address before the name: /freeassociation.sourceforge.net/Europe/Berlin.
-    names = (WINDOWS_ZONES.get(bare, bare), *("/".join(parts[-count:]) for count in (3, 2)))
+    names = (_windows_zones().get(bare, bare), *("/".join(parts[-count:]) for count in (3, 2)))
     return next((zone for one in names if (zone := _of_database(one)) is not None), None)
+
+
+@cache
+def _windows_zones() -> dict[str, str]:
+    table = resources.files("headgate.sources.calendar") / "windows_zones.toml"
+    return tomllib.loads(table.read_text(encoding="utf-8"))
 
 
 def _of_database(name: str) -> tzinfo | None:
@@ -194,7 +197,6 @@ class CalendarTime:
         return _LEAST_YEAR < self.local.year < _MOST_YEAR or instant(self.text) is not None
 
     def at(self, local: datetime) -> CalendarTime:
-        """Return another time of the same zone."""
         return replace(self, local=local)
 
 
@@ -207,7 +209,6 @@ def read_times(line: ContentLine, zones: ZoneTable) -> list[CalendarTime]:
 
 
 def read_time(line: ContentLine | None, zones: ZoneTable) -> CalendarTime | None:
-    """Read the first time of a property."""
     return next(iter(read_times(line, zones)), None) if line is not None else None
 
 

@@ -111,13 +111,14 @@ class _Chats:
             return Reject(place, "The message has no number or no time.")
         path = next((text for name in ("photo", "file") if (text := text_of(one.get(name)))), None)
         is_there = path is not None and not path.startswith(_NOT_INCLUDED)
+        name = text_of(one.get("file_name")) or (path.rpartition("/")[2] if path and is_there else None)
         data = {
             "id": f"{self._id}-{number}",
             "channel_id": self._id,
             "channel": clean(self._name),
             "sent_at": sent_at,
             **_content(one, self._id),
-            "files": [name] if (name := _file_name(one, path if is_there else None)) else None,
+            "files": [name] if name else None,
         }
         attachments = self._media.attachments(f"{self._root}{path}") if is_there else {}
         return Row("messages", without_empty(data), attachments, place)
@@ -151,10 +152,6 @@ def _service_text(one: Mapping[str, Any]) -> str:
     people = [name for name in list_of(one.get("members")) if isinstance(name, str)]
     more = [text_of(one.get("title")), *map(text_of, people)]
     return ": ".join(filter(None, (action, ", ".join(filter(None, more)))))
-
-
-def _file_name(one: Mapping[str, Any], path: str | None) -> str | None:
-    return text_of(one.get("file_name")) or (path.rpartition("/")[2] if path else None)
 
 
 TELEGRAM = ChatFormat(

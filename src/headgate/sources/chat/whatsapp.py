@@ -100,8 +100,6 @@ def _chat_name(tree: InputTree, file: InputFile) -> str:
 
 
 class _Chat:
-    """One file."""
-
     def __init__(self, file: InputFile, name: str, media: MediaFiles) -> None:
         self._file = file
         self._name = name
@@ -165,12 +163,9 @@ def _header(text: str) -> _Header | None:
     if match is None:
         return None
     first, mark, second, third, hour, minute, seconds, half = match.groups()
-    clock = (_hour(int(hour), half), int(minute), int(seconds or 0))
+    hours = int(hour) if half is None else int(hour) % 12 + (12 if half in "Pp" else 0)
+    clock = (hours, int(minute), int(seconds or 0))
     return _Header(int(first), int(second), int(third), mark == ".", half is not None, clock, match.end())
-
-
-def _hour(hour: int, half: str | None) -> int:
-    return hour if half is None else hour % 12 + (12 if half in "Pp" else 0)
 
 
 def _time(header: _Header, order: str) -> datetime | None:

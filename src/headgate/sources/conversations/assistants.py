@@ -170,10 +170,6 @@ def _part(part: Any) -> str | None:
 CHATGPT = _format("ChatGPT", "mapping", "The conversation has no messages.", _chatgpt)
 
 
-def _claude(one: Mapping[str, Any], place: str) -> Iterator[Row] | None:
-    return _list_of_messages(one, place) if "chat_messages" in one else None
-
-
 def _list_of_messages(one: Mapping[str, Any], place: str) -> Iterator[Row]:
     key = text_of(one.get("uuid"))
     own = id_of(key) if key else digest_of(one.get("name"), one.get("created_at"))
@@ -232,4 +228,9 @@ def _message(
     return message_fields(data, content)
 
 
-CLAUDE = _format("Claude", "chat_messages", "It is no conversation.", _claude)
+CLAUDE = _format(
+    "Claude",
+    "chat_messages",
+    "It is no conversation.",
+    lambda one, place: _list_of_messages(one, place) if "chat_messages" in one else None,
+)

@@ -85,11 +85,9 @@ class TurnContent:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to read."""
         return not self.fields()
 
     def fields(self) -> dict[str, Any]:
-        """Return the fields of the record."""
         return without_empty(
             {
                 "text": _joined(self.texts),
@@ -142,7 +140,6 @@ def as_text(value: Any) -> str | None:
 
 
 def title_of(text: Any) -> str | None:
-    """Make a title of the beginning of a text."""
     found = text_of(text)
     if found is None:
         return None
@@ -151,7 +148,6 @@ def title_of(text: Any) -> str | None:
 
 
 def message_fields(data: Mapping[str, Any], content: TurnContent) -> dict[str, Any]:
-    """Put together the record of a message; fields without a value are left out."""
     return without_empty({**data, **content.fields()})
 
 
@@ -186,7 +182,6 @@ class CodingSession:
         return self.title or title_of(self.first_text)
 
     def note_message(self, author: str | None, text: str | None, time: str | None) -> None:
-        """Count a message."""
         self.message_count += 1
         if author == "user" and self.first_text is None:
             self.first_text = text

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,23 +14,20 @@ from headgate.model.instants import instant
 from headgate.model.rows import Batch
 from headgate.sources.calendar.source import EVENTS, TASKS
 from headgate.sources.chat.streams import CHANNELS, MEMBERS, MESSAGES
-from headgate.sources.declaring import declaration
+from headgate.sources.declaring import StreamSpec, declaration
 from headgate.sources.demo.episodes import YEAR, Happening, happenings, people
+from headgate.sources.importing import once
 from headgate.sources.mail.source import MAIL_STREAMS
 from headgate.sources.money.ledger import MONEY_STREAMS
 from headgate.sources.notes import NOTE_STREAM
+from headgate.sources.parts import reference
+from headgate.sources.protocol import Attachment
 
 if TYPE_CHECKING:
     from headgate.store.engines.store import Store
 
-HOME_MAIL, WORK_MAIL, CALENDAR, CHAT, BANK, NOTES = (
-    "Home mail",
-    "Work mail",
-    "Calendar",
-    "Chat",
-    "Bank",
-    "Notes",
-)
+HOME_MAIL, WORK_MAIL, CALENDAR = "Home mail", "Work mail", "Calendar"
+CHAT, BANK, NOTES = "Chat", "Bank", "Notes"
 _MAIL = {"home": HOME_MAIL, "work": WORK_MAIL}
 _OWN = {"home": "me", "work": "work"}
 _ACCOUNTS = {
@@ -77,13 +73,11 @@ class Recorder:
         }
 
     def accounts(self) -> Iterator[Invented]:
-        """Make the records of the bank accounts."""
         for account in _ACCOUNTS.values():
             data = {**account, "bank": "Severn Vale Bank", "owner": "Nora Hallam", "currency": "GBP"}
             yield Invented(BANK, "accounts", data, datetime(2025, 1, 1))  # noqa: DTZ001 - all times are local
 
     def records(self, one: Happening) -> Iterator[Invented]:
-        """Make the records of one step."""
         return self._makers[one.step["kind"]](one)
 
     def _mail(self, one: Happening) -> Iterator[Invented]:
@@ -255,12 +249,18 @@ _CONNECTORS: Mapping[str, str] = {
     BANK: "money",
     NOTES: "notes",
 }
+_DECLARED: Mapping[str, tuple[str, Sequence[StreamSpec]]] = {
+    "mail": ("Mail", MAIL_STREAMS),
+    "calendar": ("Calendar", (EVENTS, TASKS)),
+    "chat": ("Chat", (CHANNELS, MESSAGES, MEMBERS)),
+    "money": ("Bank statements", MONEY_STREAMS),
+    "notes": ("Notes", (NOTE_STREAM,)),
+}
 _END = instant(f"{YEAR + 1}-01-01T00:00:00Z") or 0
 _BATCH_LINES = 4_000
 
 
 def invented() -> Iterator[Invented]:
-    """Make every record of the year."""
     recorder = Recorder(people())
     yield from recorder.accounts()
     for happening in happenings():
@@ -274,15 +274,17 @@ async def fill(
 
     `show` is called with how many of them are written, and with how many there are.
     """
-    for key, document in _declarations().items():
-        await store.declare(ConnectorKey(key), document)
+    for key, (title, streams) in _DECLARED.items():
+        await store.declare(ConnectorKey(key), declaration(key, title, streams))
     made = {
         name: (await store.create_connection(ConnectorKey(key), name)).id for name, key in _CONNECTORS.items()
     }
     shelves: dict[tuple[str, str], list[bytes]] = {}
     for one in invented():
         if one.file is not None:
-            one.data["file"] = await _stored(store, one.file, one.data["mime_type"])
+            attachment = Attachment(one.file, one.data["mime_type"])
+            await store.put_blob(once(attachment.content), attachment.mime_type)
+            one.data["file"] = reference(attachment)
         line = msgspec.json.encode({"data": one.data, "emitted_at": f"{one.at:%Y-%m-%dT%H:%M:%S}Z"})
         shelves.setdefault((one.connection, one.stream), []).append(line)
     total, done = sum(map(len, shelves.values())), 0
@@ -293,22 +295,3 @@ async def fill(
             done += len(batch)
             show(done, total)
     return made, total
-
-
-def _declarations() -> dict[str, dict[str, Any]]:
-    return {
-        "mail": declaration("mail", "Mail", MAIL_STREAMS),
-        "calendar": declaration("calendar", "Calendar", [EVENTS, TASKS]),
-        "chat": declaration("chat", "Chat", [CHANNELS, MESSAGES, MEMBERS]),
-        "money": declaration("money", "Bank statements", MONEY_STREAMS),
-        "notes": declaration("notes", "Notes", [NOTE_STREAM]),
-    }
-
-
-async def _stored(store: Store, content: bytes, mime_type: str) -> dict[str, Any]:
-    async def pieces() -> AsyncGenerator[bytes]:
-        yield content
-
-    blob, size = await store.put_blob(pieces(), mime_type)
-    digest = hashlib.sha256(content).hexdigest()
-    return {"blob_id": blob, "mime_type": mime_type, "size_bytes": size, "sha256": digest}

@@ -21,8 +21,6 @@ PAGE_CHARS = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentFacts:
-    """What a document says of itself."""
-
     title: str | None = None
     author: str | None = None
     subject: str | None = None
@@ -130,16 +128,15 @@ def read_office(content: bytes, suffix: str) -> tuple[DocumentFacts, Iterator[Pa
     try:
         archive = zipfile.ZipFile(io.BytesIO(content))
         wanted = _WORD if suffix == ".docx" else _SLIDE if suffix == ".pptx" else _OPEN
-        parts = sorted((name for name in archive.namelist() if wanted.fullmatch(name)), key=_numbered)
+        parts = sorted(
+            (name for name in archive.namelist() if wanted.fullmatch(name)),
+            key=lambda name: (len(name), name),
+        )
     except _BROKEN as error:
         raise DocumentUnreadable(f"It is no such document: {type(error).__name__}.") from None
     if not parts:
         raise DocumentUnreadable("It has no text.")
     return _facts(archive), _pages(archive, parts[:_MAX_PARTS], is_open=wanted is _OPEN)
-
-
-def _numbered(name: str) -> tuple[int, str]:
-    return len(name), name
 
 
 def _pages(archive: zipfile.ZipFile, parts: list[str], *, is_open: bool) -> Iterator[PageText]:
@@ -157,11 +154,10 @@ def _pages(archive: zipfile.ZipFile, parts: list[str], *, is_open: bool) -> Iter
         raise
     except _BROKEN as error:
         yield from pages.end()
-        raise DocumentUnreadable(_reason(error)) from None
-
-
-def _reason(error: Exception) -> str:
-    return str(error) if isinstance(error, XmlRefused) else f"The rest is broken: {type(error).__name__}."
+        reason = (
+            str(error) if isinstance(error, XmlRefused) else f"The rest is broken: {type(error).__name__}."
+        )
+        raise DocumentUnreadable(reason) from None
 
 
 def _seen(events: Iterator[XmlEvent]) -> Iterator[XmlEvent]:

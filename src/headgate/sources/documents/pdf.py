@@ -15,6 +15,7 @@ from headgate.sources.documents.office import (
     DocumentUnreadable,
     PageText,
 )
+from headgate.sources.formats.json_values import list_of
 from headgate.sources.formats.texts import clean, one_line
 
 #: Drawing instructions of one page, and of all pages together: a page of text has some thousand.
@@ -107,17 +108,13 @@ def _content_bytes(page: Any) -> int:
 
 def _streams(contents: Any) -> list[Any]:
     found = None if contents is None else contents.get_object()
-    return [one.get_object() for one in _listed(found)] or [found]
+    return [one.get_object() for one in list_of(found)] or [found]
 
 
 def _is_bounded(stream: Any) -> bool:
     filters = cast("dict[str, Any]", stream).get("/Filter") if isinstance(stream, dict) else None
-    written = _listed(None if filters is None else filters.get_object())
+    written = list_of(None if filters is None else filters.get_object())
     return _PLAIN_FILTERS.issuperset(str(one) for one in written[:-1])
-
-
-def _listed(value: Any) -> list[Any]:
-    return cast("list[Any]", value) if isinstance(value, list) else []
 
 
 def _facts(reader: Any) -> DocumentFacts:

@@ -29,8 +29,6 @@ _NAME_CHARS = 80
 
 @dataclass(frozen=True, slots=True)
 class AttachedFile:
-    """A file of a message."""
-
     name: str | None
     mime_type: str
     content: bytes
@@ -49,7 +47,6 @@ def _safe(part: str) -> str:
 
 
 def entry(row: Mapping[str, Any], files: Sequence[AttachedFile]) -> bytes:
-    """Write a record of messages."""
     moment = datetime.fromisoformat(row["sent_at"]) if row.get("sent_at") else None
     envelope = "From -" if moment is None else f"From - {moment.strftime('%a %b %d %H:%M:%S %Y')}"
     head = "\n".join(_headers(row, moment)).encode()

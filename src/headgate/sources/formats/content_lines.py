@@ -41,12 +41,10 @@ class ContentLine:
     value: str
 
     def parameter(self, name: str) -> str | None:
-        """Return the first value of a parameter."""
         return next(iter(self.parameters.get(name, ())), None)
 
     @property
     def text(self) -> str:
-        """The value as one text."""
         return unescaped(self.value).strip()
 
     @property

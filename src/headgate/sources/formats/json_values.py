@@ -34,8 +34,6 @@ _CLOSES = frozenset({"end_map", "end_array"})
 
 @dataclass(frozen=True, slots=True)
 class JsonValue:
-    """A value that was found."""
-
     #: The path: names joined by points, ``item`` for the values of a list.
     path: str
     value: Any
@@ -217,17 +215,14 @@ def _below(path: str, name: str) -> str:
 
 
 def object_of(value: Any) -> dict[str, Any]:
-    """Return a value if it is an object, else an empty one."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def objects_of(value: Any) -> list[dict[str, Any]]:
-    """Return the objects of a value that is a list."""
     return [cast("dict[str, Any]", one) for one in list_of(value) if isinstance(one, dict)]
 
 
 def list_of(value: Any) -> list[Any]:
-    """Return a value if it is a list, else an empty one."""
     return cast("list[Any]", value) if isinstance(value, list) else []
 
 

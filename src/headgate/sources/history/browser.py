@@ -102,7 +102,6 @@ def _read(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]:
 
 
 def _takeout_visits(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]:
-    """Read the visits that Chrome sends to a Takeout: each has its address, title and time."""
     keys = OrderedKeys()
 
     def row(_path: str, one: dict[str, Any]) -> list[Row]:

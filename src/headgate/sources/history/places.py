@@ -92,15 +92,10 @@ def _read(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]:
 
 def _rows(keys: OrderedKeys, path: str, entry: dict[str, Any]) -> list[Row]:
     if path == "locations.item":
-        return _position(keys, _record_time(entry), _e7(entry), entry)
+        return _position(keys, _moment(entry, "timestamp"), _e7(entry), entry)
     if path == "timelineObjects.item":
         return _older(keys, entry)
     return _segment(keys, entry)
-
-
-def _record_time(entry: dict[str, Any]) -> str | None:
-    milliseconds = integer_of(entry.get("timestampMs"))
-    return iso_of(entry.get("timestamp")) or (None if milliseconds is None else iso_us(milliseconds * 1000))
 
 
 def _older(keys: OrderedKeys, entry: dict[str, Any]) -> list[Row]:
@@ -204,13 +199,13 @@ def _trip(
 
 
 def _span(entry: dict[str, Any], start: str, end: str) -> tuple[str | None, str | None]:
-    times = [iso_of(entry.get(name)) or _milliseconds(entry.get(f"{name}Ms")) for name in (start, end)]
-    return times[0], times[1]
+    return _moment(entry, start), _moment(entry, end)
 
 
-def _milliseconds(value: Any) -> str | None:
-    number = integer_of(value)
-    return None if number is None else iso_us(number * 1000)
+def _moment(entry: dict[str, Any], name: str) -> str | None:
+    """Read a time; older exports have it in milliseconds."""
+    milliseconds = integer_of(entry.get(f"{name}Ms"))
+    return iso_of(entry.get(name)) or (None if milliseconds is None else iso_us(milliseconds * 1000))
 
 
 def _e7(entry: dict[str, Any]) -> Point:

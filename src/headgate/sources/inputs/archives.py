@@ -103,15 +103,17 @@ def _inner(file: InputFile, stack: ExitStack) -> Iterator[InputFile]:
             _copy(content, copy, file.name)
         copy.seek(0)
         for member in _members(file.name, copy, file.size_bytes, stack, is_inside=True):
-            yield _renamed(member, f"{file.name}/{member.name}")
+            yield InputFile(
+                f"{file.name}/{member.name}",
+                member.size_bytes,
+                member.open,
+                member.on_disk,
+                member.modified_at,
+            )
     elif file.suffix == ".gz":
         yield _gzip_member(file.name, file.open, file.size_bytes)
     else:
         yield file
-
-
-def _renamed(file: InputFile, name: str) -> InputFile:
-    return InputFile(name, file.size_bytes, file.open, file.on_disk, file.modified_at)
 
 
 class _Shared(io.RawIOBase):

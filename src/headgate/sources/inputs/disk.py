@@ -85,7 +85,6 @@ class _SteppingFile(io.FileIO):
 
 
 def opened_file(path: Path) -> io.BufferedReader:
-    """Open a file for reading."""
     return io.BufferedReader(_SteppingFile(path), _BUFFER_BYTES)
 
 

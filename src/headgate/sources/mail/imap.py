@@ -20,7 +20,7 @@ from headgate.errors import (
     UpstreamProtocolError,
     UpstreamUnreachable,
 )
-from headgate.sources.deadlines import Connections, cut_at_deadline
+from headgate.sources.accounts import Connections, cut_at_deadline
 from headgate.sources.mail.imap_clients import (
     BoundedImap,
     BoundedImapTls,
@@ -56,8 +56,6 @@ _UNREADABLE = (ValueError, IndexError, KeyError, TypeError, AttributeError)
 
 
 class ImapSource(LiveSource):
-    """Mail of an IMAP account."""
-
     name = "imap"
     title = "Mail account"
     streams = MAIL_STREAMS
@@ -174,8 +172,6 @@ def _folders(client: imaplib.IMAP4, settings: Mapping[str, str]) -> list[ImapFol
 
 
 class _Folder:
-    """One folder that is read."""
-
     def __init__(self, client: imaplib.IMAP4, folder: ImapFolder, mark: Any, parser: AccountParser) -> None:
         self._client = client
         self._folder = folder

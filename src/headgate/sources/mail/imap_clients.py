@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from headgate.sources.deadlines import Connections
+from headgate.sources.accounts import Connections
 from headgate.sources.formats.values import clean
 from headgate.sources.mail.mbox import MAX_MESSAGE_BYTES
 
@@ -74,8 +74,6 @@ _LABEL = re.compile(rb'"((?:\\.|[^"\\])*)"|([^\s"]+)')
 
 @dataclass(frozen=True, slots=True)
 class ImapFolder:
-    """A folder of an account."""
-
     #: As the server wrote it, to be sent back.
     wire_name: bytes
     flags: frozenset[str]

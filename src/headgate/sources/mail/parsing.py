@@ -19,20 +19,10 @@ from email.utils import collapse_rfc2231_value, parsedate_to_datetime
 from fast_mail_parser import ParseError, PyAddress, PyMail, parse_email
 
 from headgate.model.instants import instant, iso
-from headgate.sources.formats.values import clean
+from headgate.sources.formats.values import clean, decoded
 
 #: Decoding takes time with the square of the encoded words.
 _HEADER_CHARS = 16 * 1024
-
-
-def decoded(content: bytes, charset: str | None) -> str:
-    """Read bytes in their charset; one that is wrong or not known gives way to UTF-8, then to Latin-1."""
-    for name in (charset, "utf-8"):
-        try:
-            return clean(content.decode(name)) if name else clean(content.decode())
-        except (LookupError, ValueError):
-            continue
-    return clean(content.decode("windows-1252", "replace"))
 
 
 def unfolded(value: str) -> str:
@@ -53,7 +43,11 @@ def _words(value: str) -> str:
 
 def _word(text: bytes, charset: str | None) -> str:
     # Text between encoded words comes as bytes that were made of Unicode escapes.
-    return text.decode("raw-unicode-escape", "replace") if charset is None else decoded(text, charset)
+    return (
+        text.decode("raw-unicode-escape", "replace")
+        if charset is None
+        else decoded(text, charset, "utf-8", errors="replace")
+    )
 
 
 _DATE_CHARS = 200
@@ -135,7 +129,6 @@ class ParsedMessage:
     attached: Sequence[AttachedPart]
 
     def header(self, name: str) -> str:
-        """Return the first value of a header, or an empty text."""
         values = self.headers.get(name)
         return values[0].strip() if values else ""
 
@@ -157,7 +150,6 @@ _FAST_NESTED_PARTS = 2000
 
 
 def parse(raw: bytes) -> ParsedMessage:
-    """Take a message apart."""
     if raw.count(b"=?") > _ENCODED_WORDS or _boundaries(raw) > _FAST_NESTED_PARTS:
         return _thorough(raw)
     try:
@@ -235,26 +227,25 @@ def _from_parts(message: Message, parts: Sequence[Message]) -> ParsedMessage:
         if name or part.get_content_disposition() == "attachment" or not kind.startswith("text/"):
             attached.append(AttachedPart(name, clean(kind), content))
         else:
-            (html if kind == "text/html" else plain).append(decoded(content, _charset(part)))
+            (html if kind == "text/html" else plain).append(
+                decoded(content, _charset(part), "utf-8", errors="replace")
+            )
     return _with_headers(message, plain, html, attached)
 
 
 def _only_text(message: Message, raw: bytes) -> ParsedMessage:
     separator = b"\r\n\r\n" if b"\r\n\r\n" in raw else b"\n\n"
-    return _with_headers(message, [decoded(raw.partition(separator)[2], None)], [], [])
+    return _with_headers(message, [decoded(raw.partition(separator)[2], errors="replace")], [], [])
 
 
 def _with_headers(
     message: Message, plain: Sequence[str], html: Sequence[str], attached: Sequence[AttachedPart]
 ) -> ParsedMessage:
-    headers = _headers((name, [_raw_value(value)]) for name, value in message.items())
+    # Bytes beyond ASCII come as escapes; they are UTF-8 or Latin-1.
+    values = ((name, str(value).encode("utf-8", "surrogateescape")) for name, value in message.items())
+    headers = _headers((name, [decoded(value, errors="replace")]) for name, value in values)
     people = {name: _loose_people(headers, name) for name in _PEOPLE_HEADERS}
     return ParsedMessage(headers, people, header_moment(headers.get("date", [""])[0]), plain, html, attached)
-
-
-def _raw_value(value: object) -> str:
-    # Bytes beyond ASCII come as escapes; they are UTF-8 or Latin-1.
-    return decoded(str(value).encode("utf-8", "surrogateescape"), None)
 
 
 def _content(part: Message) -> bytes:
@@ -265,11 +256,11 @@ def _content(part: Message) -> bytes:
     return content if isinstance(content, bytes) else str(part.get_payload()).encode("utf-8", "replace")
 
 
-def _charset(part: Message) -> str | None:
+def _charset(part: Message) -> str:
     try:
-        return part.get_content_charset()
+        return part.get_content_charset() or "utf-8"
     except (ValueError, LookupError):
-        return None
+        return "utf-8"
 
 
 def _file_name(part: Message) -> str:

@@ -69,8 +69,6 @@ _BARE_LABELS = frozenset({"", "mail", "mails", "mbox", "messages"})
 
 
 class MailSource(Source):
-    """Mail in files."""
-
     name = "mail"
     title = "Mail"
     streams = MAIL_STREAMS
@@ -85,7 +83,6 @@ class MailSource(Source):
         return (Recognised(self.name, _title(heads, tree.label), files, certainty),)
 
     def read(self, found: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
-        """Read the messages of one file after the other."""
         from headgate.sources.mail.rows import read_files  # noqa: PLC0415 - parsers of an extra
 
         unfinished = (file for file in found.files if resume.get(file.name, ()) is not None)

@@ -23,13 +23,11 @@ Values = dict[Path, list[str]]
 
 
 def is_camt(head: bytes) -> bool:
-    """Return whether a file begins as a statement does."""
     text = head.replace(b"\0", b"")
     return b"camt.053." in text or b"<BkToCstmrStmt" in text
 
 
 def read_camt(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]:
-    """Read the accounts and entries of a file."""
     reader = _CamtReader(file.name)
     try:
         for event in xml_events(content):

@@ -242,7 +242,6 @@ class AccountFacts:
         return "".join((self.number or "").split()).upper() or (self.label or UNNAMED).casefold()
 
     def row(self) -> Row:
-        """Make the account's record."""
         balance = self.balance
         data = {
             "id": self.id,
@@ -261,8 +260,6 @@ class AccountFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Booking:
-    """One line of a statement."""
-
     account: str
     booked_on: str
     amount: Decimal
@@ -280,7 +277,6 @@ class Booking:
     more: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def row(self, key: str) -> Row:
-        """Make the transaction's record."""
         words = {name: one_line(getattr(self, name), _MAX_WORDS) for name in _WORDS}
         description = words["description"] or words["counterparty"] or words["kind"]
         data = {
@@ -303,16 +299,10 @@ class Booking:
         return (self.account, amount_text(self.amount), *(one_line(text) for text in texts))
 
 
+#: The texts of a line, each written in one line of a record.
 _WORDS = (
-    "description",
-    "counterparty",
-    "counterparty_account",
-    "currency",
-    "kind",
-    "category",
-    "status",
-    "reference",
-    "bank_id",
+    *("description", "counterparty", "counterparty_account", "currency", "kind"),
+    *("category", "status", "reference", "bank_id"),
 )
 
 

@@ -63,7 +63,6 @@ class UnderstoodTable:
         return name
 
     def spec(self) -> StreamSpec:
-        """Declare the stream."""
         fields = {column.name: SCHEMAS[column.kind] for column in self.columns}
         made = {self.row_key: TEXT} if self.row_key else {}
         label = self.raw.name.replace("_", " ").strip().capitalize() or "Rows"
@@ -81,7 +80,6 @@ class UnderstoodTable:
 
 
 def understand(raw: RawTable, stream: str) -> UnderstoodTable:
-    """Look at every row once."""
     facts = [ColumnFacts(name, raw.is_untyped) for name in raw.columns]
     hashes, count = array("Q"), 0
     with raw.rows() as rows:
@@ -133,7 +131,6 @@ class FileTables:
 
     @cached_property
     def understood(self) -> Sequence[UnderstoodTable]:
-        """Read the file once, and correct what was found."""
         names: set[str] = set()
         found = [understand(raw, _stream_name(raw.name, names)) for raw in tables_of(self.file)]
         if not found:
@@ -147,7 +144,6 @@ class FileTables:
         ]
 
     def corrected(self, corrections: Mapping[str, Any]) -> FileTables:
-        """Return the same tables with a person's corrections."""
         return FileTables(self.file, corrections)
 
 
@@ -211,7 +207,6 @@ class TablesSource(Source):
     title = "Tables"
 
     def detect(self, tree: InputTree) -> Sequence[Recognised]:
-        """Take every file that looks like a table, each as one connection."""
         found: list[Recognised] = []
         for file in tree.files:
             if _looks_like_table(file):
@@ -223,23 +218,19 @@ class TablesSource(Source):
         return found
 
     def prepared(self, found: Recognised) -> Recognised:
-        """Look at the whole file; the connector's key follows from its columns."""
         specs = [table.spec() for table in _tables(found)]
         shape = [[s.name, sorted((n, v) for n, v in s.fields.items()), s.key, s.time] for s in specs]
         slug = re.sub(r"[^a-z0-9]+", "-", found.files[0].stem.lower()).strip("-")[:40]
         return replace(found, variant=f"{slug or 'table'}-{digest_of(shape)[:6]}")
 
     def corrected(self, found: Recognised, corrections: Mapping[str, Any]) -> Recognised:
-        """Return the find with a person's corrections of types, keys and uses of columns."""
         return replace(found, facts={"tables": found.facts["tables"].corrected(corrections)})
 
     def declare(self, found: Recognised) -> Mapping[str, Any]:
-        """Declare each table as a stream."""
         source = "-".join(part for part in (self.name, found.variant) if part)
         return declaration(source, found.title, [table.spec() for table in _tables(found)])
 
     def read(self, found: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
-        """Read the tables one after the other."""
         return read_each(found, resume, lambda file, content: _read(file, content, _tables(found)))
 
 

@@ -9,7 +9,7 @@ from typing import IO, Any, cast
 
 import msgspec
 
-from headgate.sources.formats.json_values import json_values
+from headgate.sources.formats.json_values import json_line, json_values
 from headgate.sources.formats.texts import decode, lines
 from headgate.sources.inputs.tree import InputFile
 from headgate.sources.protocol import Reject
@@ -97,7 +97,9 @@ def json_form(file: InputFile) -> Callable[[IO[bytes], bytes], Iterator[_Found]]
     if head.startswith(b"[") and head[1:].lstrip().startswith(b"{"):
         return _array_items
     first, _, rest = head.partition(b"\n")
-    is_line = head.startswith(b"{") and (rest.strip() or file.suffix != ".json") and _is_object(first)
+    is_line = (
+        head.startswith(b"{") and (rest.strip() or file.suffix != ".json") and json_line(first) is not None
+    )
     return _line_items if is_line else None
 
 
@@ -113,13 +115,6 @@ def json_table(file: InputFile) -> RawTable | None:
             yield read(content, file.head)
 
     return _table(file, objects)
-
-
-def _is_object(line: bytes) -> bool:
-    try:
-        return isinstance(msgspec.json.decode(line), dict)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        return False
 
 
 def _table(file: InputFile, objects: Any) -> RawTable | None:

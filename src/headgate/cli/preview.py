@@ -1,0 +1,151 @@
+"""What a client would see: the preview of a grant, and ``headgate try``, which runs a tool as a client."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+
+from headgate.auth.grants import Choice, chosen_terms
+from headgate.cli.grant_options import refused_choice, with_ids
+from headgate.cli.terminal import AsJson, day_text, many, put, settings_of, table
+from headgate.errors import InvalidAuthorizationDetails, InvalidRequest, NotFound
+from headgate.mcp.serve.looking import look, read_arguments
+from headgate.mcp.serve.results import Outcome
+from headgate.model.declaration import PEOPLE_FIELDS, TITLE_FIELDS
+from headgate.model.ids import RequestId, client_id, grant_id
+from headgate.model.instants import instant
+from headgate.reading.preview import GrantPreview, SampleField, preview
+from headgate.settings import Settings
+from headgate.wiring import build_services, mcp_url, prepare
+
+_SAMPLES = 3
+_SAMPLE_FIELDS = 5
+_LINE_CHARS = 140
+_EMPTY = {"", "[]", "{}", "null"}
+
+
+def show_preview(settings: Settings, choice: Choice, client: str, days: int | None) -> None:
+    """Print on standard error what a choice comes to: for each stream how many records of which time, and samples."""
+    previews, labels = asyncio.run(_preview(settings, choice))
+    end = "without an end" if days is None else f"for {many(days, 'day')}"
+    typer.echo(f"{client} will see, {end}:", err=True)
+    names = [
+        f"{shown.stream.name} of {', '.join(labels[key] for key in shown.stream.connection_ids)}"
+        for shown in previews
+    ]
+    counts = table(list(zip(names, map(_count, previews), strict=True))) if previews else []
+    for line in [*counts, *_samples(previews)]:
+        typer.echo(f"  {line}", err=True)
+
+
+def ask_for_everything(choice: Choice, *, is_confirmed: bool) -> None:
+    """Ask the person before a grant without limits is given."""
+    if is_confirmed or choice.limits:
+        return
+    if not sys.stdin.isatty():
+        raise InvalidRequest(
+            "This would grant every field of every record.",
+            hint="Limit it with --stream, --fields, --since or --connection, or confirm it with --yes.",
+        )
+    if not typer.confirm("That is every field of every record. Go on?", err=True):
+        typer.echo("Limit it with --stream, --fields, --since or --connection.", err=True)
+        raise typer.Abort
+
+
+async def _preview(settings: Settings, choice: Choice) -> tuple[Sequence[GrantPreview], Mapping[str, str]]:
+    services = build_services(replace(settings, semantic_model="off"), prepare(settings))
+    async with services.running():
+        catalog = await services.reads.catalog()
+        named = with_ids(choice, catalog)
+        try:
+            terms = chosen_terms(named, catalog)
+        except InvalidAuthorizationDetails as refusal:
+            raise refused_choice(refusal, catalog, named) from None
+        found = await preview(services.reads, terms, RequestId("req_preview"), "cli:preview")
+        return found, {
+            connection.id: connection.display_name or connection.id
+            for connection in catalog.connections.values()
+        }
+
+
+def _count(shown: GrantPreview) -> str:
+    count = many(shown.count, "record")
+    if shown.earliest is None or shown.latest is None:
+        return count
+    return f"{count}, {day_text(shown.earliest)} to {day_text(shown.latest)}"
+
+
+def _samples(previews: Sequence[GrantPreview]) -> list[str]:
+    """Take samples in turn from the streams with most records."""
+    largest = sorted(previews, key=lambda shown: -shown.count)
+    taken = [
+        (shown.stream.name, shown.samples[turn])
+        for turn in range(_SAMPLES)
+        for shown in largest
+        if turn < len(shown.samples)
+    ]
+    lines = [f"{name}: {_sample(fields)}" for name, fields in taken[:_SAMPLES]]
+    return ["for example:", *(f"  {line[:_LINE_CHARS]}" for line in lines)] if lines else []
+
+
+def _sample(fields: Sequence[SampleField]) -> str:
+    """Write what tells a record apart first, and leave out what is empty."""
+    telling = [
+        field
+        for field in fields
+        if not field.is_withheld and not field.name.endswith("id") and field.value not in _EMPTY
+    ]
+    telling.sort(key=_rank)
+    return ", ".join(f"{field.name}={field.value}" for field in telling[:_SAMPLE_FIELDS])
+
+
+def _rank(field: SampleField) -> int:
+    if field.name in TITLE_FIELDS:
+        return 0
+    if field.name in PEOPLE_FIELDS:
+        return 1
+    return 2 if instant(field.value) is not None else 3
+
+
+def try_tool(
+    context: typer.Context,
+    tool: Annotated[str, typer.Argument(help="One of the six tools, such as search.", metavar="TOOL")],
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(help="The arguments: a JSON object, or NAME=VALUE.", metavar="[ARGUMENT]..."),
+    ] = None,
+    *,
+    client: Annotated[str, typer.Option("--as", help="The client.", metavar="CLIENT")],
+    grant: Annotated[
+        str | None, typer.Option(help="Use this grant; by default the newest.", metavar="GRANT")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a tool as a client, and print exactly what it would see.
+
+    The log lists it as your own read, and it does not count against the client's budget. --json prints the whole
+    result, with its structure.
+    """
+    settings = settings_of(context)
+
+    values = read_arguments(tool, arguments or [])
+
+    async def work() -> Outcome:
+        services = build_services(settings, prepare(settings))
+        async with services.running():
+            try:
+                named = await services.clients.client(client_id(client))
+                granted = named.readable(grant_id(grant) if grant else None)
+            except NotFound as error:
+                raise NotFound(error.message, hint="See 'headgate grants list'.") from None
+            access = await services.admission.access_as(granted)
+            address = mcp_url(settings).removesuffix("/mcp")
+            return await look(services.reads, access, tool, values, address)
+
+    done = asyncio.run(work())
+    put(done.whole() if as_json else None, [done.text], as_json=as_json)
