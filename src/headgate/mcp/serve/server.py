@@ -48,8 +48,8 @@ def build_server(reader_of: ReaderOf, identity: ServerIdentity, surface: Surface
             "server/discover": listed,
             "resources/read": CacheHint(ttl_ms=0, scope="private"),
         },
-        # No argument is repeated in a header, which is all that the SDK looks for in the schema at every call.
-        get_tool_input_schema=lambda _name: {},
+        # No argument is repeated in a header, which is all that the SDK would look for in the schema at every call.
+        get_tool_input_schema=lambda _name: None,
         on_list_tools=serving.list_tools,
         on_call_tool=serving.call_tool,
         on_list_resources=serving.list_resources,
