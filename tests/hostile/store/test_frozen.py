@@ -132,7 +132,7 @@ def test_care_that_only_reads_works_on_a_home_that_may_not_be_written(scene: Sce
     assert "found no damage" in command(scene, [scene.home.path], "store", "fsck")
     made = tmp_path / "made"
     assert "Backed up 30 records" in command(scene, [scene.home.path], "store", "backup", str(made))
-    assert "The backup is good" in command(scene, [made], "store", "restore", "--verify", str(made))
+    assert "Backup verified" in command(scene, [made], "store", "restore", "--verify", str(made))
 
 
 def test_a_log_that_was_not_moved_into_the_file_is_read_as_well(scene: Scene):
