@@ -194,7 +194,7 @@ def render(template: str, view: object, frame: Frame) -> str:
 
 def error_page(error: HeadgateError, request: OwnerRequest | None) -> HttpReply:
     """Show a refusal to the owner."""
-    return page("error.html", Frame("That did not work", request), error, status=error.status)
+    return page("error.html", Frame("Something went wrong", request), error, status=error.status)
 
 
 def see_other(path: str, *cookies: Header) -> HttpReply:
