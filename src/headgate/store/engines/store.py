@@ -228,7 +228,7 @@ class Store:
         return tuple((await self._readers.catalog()).connections.values())
 
     async def rename_connection(self, connection_id: ConnectionId, display_name: str) -> Connection:
-        """Return a connection another name."""
+        """Rename a connection."""
         await self._writer.run(lambda database: accounts.rename(database, connection_id, display_name))
         renamed = await self._readers.short(lambda _, catalog: catalog.connections.get(connection_id))
         if renamed is None:

@@ -49,7 +49,7 @@ async def connection(call: Call) -> HttpReply:
 
 
 async def rename(call: Call) -> HttpReply:
-    """Return a connection another name."""
+    """Rename a connection."""
     document = await call.document()
     _only(document, {"display_name"})
     name = _name(_text(document, "display_name"))
