@@ -129,7 +129,7 @@ def test_an_import_onto_a_full_disk_says_to_run_the_same_command_again(full_home
     table.write_text("id,note\n" + "".join(f"{n},{'x' * 2_000}\n" for n in range(500)), encoding="utf-8")
     refused = headgate(full_home.place, "--home", "home", "import", str(table), "--yes")
     assert refused.code not in {0, 65}, refused
-    assert "run the same command again" in refused.err
+    assert "run the same command to resume" in refused.err
     assert "batch again" not in refused.err
     (full_home.place / "ballast").unlink()
     assert headgate(full_home.place, "--home", "home", "import", str(table), "--yes").code == 0
