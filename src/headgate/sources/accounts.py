@@ -116,8 +116,8 @@ LOCK = "sync.lock"
 LOOP = "accounts"
 #: How many accounts are fetched at the same time.
 _AT_ONCE = 4
-#: Between two looks at what is due.
-_LOOK_SECONDS = 30.0
+#: Between two checks of what is due.
+_CHECK_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ class Accounts:
             (connection, await state_of(self.store, connection))
             for connection in await self.store.connections()
         ]
-        return [one for one, state in states if self._is_due(state, now)]
+        return [account for account, state in states if self._is_due(state, now)]
 
     def _is_due(self, state: ConnectionState, now: int) -> bool:
         if state.live_source is None or not self._pause(state):
@@ -202,7 +202,7 @@ async def scheduled(
     A lock of the home chooses among the processes of this machine, ``has_turn`` among machines that share a home.
     """
     schedule = _Schedule(home, accounts, supervisor, has_turn)
-    task = supervisor.start(LOOP, schedule.look)
+    task = supervisor.start(LOOP, schedule.start_due)
     try:
         yield
     finally:
@@ -228,14 +228,14 @@ class _Schedule:
         self._at_once = asyncio.Semaphore(_AT_ONCE)
         self._fetches: dict[ConnectionId, asyncio.Task[None]] = {}
 
-    async def look(self) -> float:
+    async def start_due(self) -> float:
         """Begin to fetch what is due and is not being fetched already."""
         self._file = _locked(self._home) if self._file is None else self._file
         if self._file is not None and (self._has_turn is None or await self._has_turn()):
             for connection in await self._accounts.due():
                 if connection.id not in self._fetches:
                     self._fetches[connection.id] = asyncio.create_task(self._fetch(connection))
-        return _LOOK_SECONDS
+        return _CHECK_SECONDS
 
     async def close(self) -> None:
         """End what is being fetched; the next process goes on from the stored marks."""

@@ -98,7 +98,7 @@ def _stream(spec: StreamSpec) -> dict[str, Any]:
         "primary_key": list(spec.key),
         "selection": {"fields": True, "resources": True},
         "display": {"label": spec.label, "detail": spec.detail},
-        "views": [{"id": one, "label": label, "fields": list(fields)} for one, label, fields in spec.views],
+        "views": [{"id": view, "label": label, "fields": list(fields)} for view, label, fields in spec.views],
         "relationships": [
             {"name": stream, "stream": stream, "foreign_key": field, "cardinality": "has_many"}
             for stream, field in spec.children

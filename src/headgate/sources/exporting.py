@@ -42,16 +42,16 @@ _Page = Sequence[Mapping[str, Any]]
 def streams_of(form: str, declared: SourceDeclaration) -> list[StreamName]:
     """Choose the streams that can be written so."""
     fields = {StreamName(name): FieldName(needed) for name, needed in STREAMS[form].items()}
-    found = [
+    streams = [
         name
         for name, needed in fields.items()
         if name in declared.streams and needed in declared.streams[name].fields
     ]
-    if not found:
+    if not streams:
         raise InvalidRequest(
             f"Nothing of this connection can be written as {form}.", hint="Use jsonl, csv or sqlite."
         )
-    return found
+    return streams
 
 
 @dataclass(slots=True)
@@ -105,15 +105,15 @@ class NativeFiles:
 
         files: list[AttachedFile] = []
         skipped = 0
-        for one in await self._rows_of_message(str(row["id"])):
+        for attachment in await self._rows_of_message(str(row["id"])):
             if skipped:
                 skipped -= 1
                 continue
-            content = await self._content(one["file"])
+            content = await self._content(attachment["file"])
             if content is None:
                 continue
-            files.append(AttachedFile(one.get("name"), one["mime_type"], content))
-            if one["mime_type"] == _MESSAGE_TYPE:
+            files.append(AttachedFile(attachment.get("name"), attachment["mime_type"], content))
+            if attachment["mime_type"] == _MESSAGE_TYPE:
                 skipped = attachments_inside(content)
         return files
 
@@ -265,7 +265,9 @@ def _distinct(names: Sequence[str]) -> list[str]:
     for name in names:
         stem = name.encode()[:_TITLE_BYTES].decode(errors="ignore")
         numbered = (f"{stem}_{number}" for number in itertools.count(2))
-        title = next(one for one in itertools.chain((stem,), numbered) if one.casefold() not in taken)
+        title = next(
+            candidate for candidate in itertools.chain((stem,), numbered) if candidate.casefold() not in taken
+        )
         titles.append(title)
         taken.add(title.casefold())
     return titles

@@ -100,19 +100,23 @@ class ImportProgress:
 
 
 def job_of(
-    source: Source, found: Recognised, *, document: Mapping[str, Any] | None = None, name: str | None = None
+    source: Source,
+    recognised: Recognised,
+    *,
+    document: Mapping[str, Any] | None = None,
+    name: str | None = None,
 ) -> ImportJob:
     """Plan the import of what a source has recognised; it may read the files to know what they hold."""
-    found = source.prepared(found)
-    key = "-".join(part for part in (source.name, found.variant) if part)
-    files = [[file.name, file.size_bytes, file.modified_at] for file in found.files]
-    total_bytes = sum(file.size_bytes for file in found.files)
+    recognised = source.prepared(recognised)
+    key = "-".join(part for part in (source.name, recognised.variant) if part)
+    files = [[file.name, file.size_bytes, file.modified_at] for file in recognised.files]
+    total_bytes = sum(file.size_bytes for file in recognised.files)
     return ImportJob(
         connector_key(key),
-        name or found.title,
-        source.declare(found) if document is None else document,
-        lambda resume, form: source.read(replace(found, form=form), resume),
-        form=found.form,
+        name or recognised.title,
+        source.declare(recognised) if document is None else document,
+        lambda resume, form: source.read(replace(recognised, form=form), resume),
+        form=recognised.form,
         total_bytes=total_bytes,
         fingerprint=digest_of(files),
         most_bytes=most_stored_bytes(total_bytes),
@@ -181,14 +185,16 @@ async def _reading(job: ImportJob, resume: Mapping[str, Any], form: int) -> Asyn
 
     def opened() -> Iterator[ImportPart]:
         source.append(job.read(resume, form))
-        found = parts(source[0])
-        yield from found if job.most_bytes is None else within(job.most_bytes, found, job.display_name)
+        read_parts = parts(source[0])
+        yield from (
+            read_parts if job.most_bytes is None else within(job.most_bytes, read_parts, job.display_name)
+        )
 
     read = opened()
 
     def close() -> None:
-        for one in (read, *source):
-            end = getattr(one, "close", None)
+        for iterator in (read, *source):
+            end = getattr(iterator, "close", None)
             if end is not None:
                 end()
 
@@ -341,8 +347,8 @@ class _Import:
         reaches = [
             Reach(StreamName(name), (self._connection.id,), (), with_hidden=True) for name in self._streams
         ]
-        found = {summary.stream: summary.record_count for summary in await self._store.summaries(reaches)}
-        return {name: found.get(StreamName(name), 0) for name in self._streams}
+        counts = {summary.stream: summary.record_count for summary in await self._store.summaries(reaches)}
+        return {name: counts.get(StreamName(name), 0) for name in self._streams}
 
 
 def _reason(error: Any) -> str:

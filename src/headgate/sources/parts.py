@@ -105,10 +105,10 @@ def most_stored_bytes(size_bytes: int) -> int:
     return _FREE_STORED_BYTES + size_bytes * _MAX_STORED_RATIO
 
 
-def within(most_bytes: int, given: Iterable[ImportPart], name: str) -> Iterator[ImportPart]:
+def within(most_bytes: int, read_parts: Iterable[ImportPart], name: str) -> Iterator[ImportPart]:
     """Return parts until they are more than may be stored of a file; a reject says that the rest is left out."""
     left = most_bytes
-    for part in given:
+    for part in read_parts:
         left -= part.size_bytes
         yield part
         if left < 0:
@@ -138,7 +138,7 @@ def line_of(row: Row) -> bytes:
     """Write a row as a line; text that no store takes is repaired: NUL goes, half a surrogate pair becomes ``?``."""
     data: Mapping[str, Any] = row.data
     if row.attachments:
-        data = {**data, **{name: reference(one) for name, one in row.attachments.items()}}
+        data = {**data, **{name: reference(attachment) for name, attachment in row.attachments.items()}}
     try:
         line = msgspec.json.encode({"data": data})
     except UnicodeEncodeError:

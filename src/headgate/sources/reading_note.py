@@ -140,12 +140,12 @@ def _short(name: str) -> str:
 def last_read(path: Path) -> LastRead | None:
     """Read the note that a process left behind; None if there is none."""
     try:
-        found = path.read_bytes()
+        content = path.read_bytes()
     except OSError:
         return None
-    length = int.from_bytes(found[:_LENGTH_BYTES])
+    length = int.from_bytes(content[:_LENGTH_BYTES])
     try:
-        read = msgspec.msgpack.decode(found[_LENGTH_BYTES : _LENGTH_BYTES + length], type=LastRead)
+        read = msgspec.msgpack.decode(content[_LENGTH_BYTES : _LENGTH_BYTES + length], type=LastRead)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
     return read if read.file or read.item else None

@@ -97,11 +97,14 @@ class RemoteMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     @property
     def mapped(self) -> Mapping[str, MappedField]:
         """The fields with their types and paths; by default a field has the item's member of its name."""
-        found = {name: MappedField(one) if isinstance(one, str) else one for name, one in self.fields.items()}
-        return {name: MappedField(one.type, one.path or name) for name, one in found.items()}
+        fields = {
+            name: MappedField(field) if isinstance(field, str) else field
+            for name, field in self.fields.items()
+        }
+        return {name: MappedField(field.type, field.path or name) for name, field in fields.items()}
 
     def declare(self, source: str) -> Mapping[str, Any]:
-        types = {name: one.type for name, one in self.mapped.items()}
+        types = {name: field.type for name, field in self.mapped.items()}
         title = self.label or self.stream
         spec = StreamSpec(
             name=self.stream,
@@ -122,34 +125,34 @@ def read_mapping(path: Path) -> RemoteMapping:
     try:
         with path.open("rb") as content:
             text = content.read(_MAX_BYTES).decode()
-        found = msgspec.convert(tomllib.loads(text), RemoteMapping)
+        mapping = msgspec.convert(tomllib.loads(text), RemoteMapping)
     except OSError:
         raise ConfigInvalid(f"There is no mapping file {path}.", hint="Give its path.") from None
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise ConfigInvalid(f"{path.name}: {error}.", hint=_HINT) from None
-    for problem in _problems(found):
+    for problem in _problems(mapping):
         raise ConfigInvalid(f"{path.name}: {problem}", hint=_HINT)
-    return found
+    return mapping
 
 
 _HINT = "See docs/how-to/import-remote.md for what a mapping file holds."
 
 
-def _problems(found: RemoteMapping) -> Iterator[str]:
-    types = {name: one.type for name, one in found.mapped.items()}
-    if not _STREAM.fullmatch(found.stream):
+def _problems(mapping: RemoteMapping) -> Iterator[str]:
+    types = {name: field.type for name, field in mapping.mapped.items()}
+    if not _STREAM.fullmatch(mapping.stream):
         yield "'stream' has lower case letters, digits and '_' only."
     for kind in types.values():
         if kind not in TYPES:
             yield f"there is no type '{kind[:40]}'; types are {', '.join(TYPES)}."
-    for name in (*(found.keys or [""]), *(one for one in (found.time, found.title) if one)):
+    for name in (*(mapping.keys or [""]), *(field for field in (mapping.time, mapping.title) if field)):
         if name not in types:
             yield f"'{name or 'key'}' is not one of the fields."
-    if found.time and types[found.time] not in {"date", "date-time"}:
-        yield f"'{found.time}' is no time: its type is '{types[found.time]}'."
-    if found.since and not found.time:
+    if mapping.time and types[mapping.time] not in {"date", "date-time"}:
+        yield f"'{mapping.time}' is no time: its type is '{types[mapping.time]}'."
+    if mapping.since and not mapping.time:
         yield "'since' needs a 'time' field."
-    if found.since and found.whole:
+    if mapping.since and mapping.whole:
         yield "a result that leaves out what is older is not the whole."
 
 
@@ -236,11 +239,11 @@ class _RemoteRun:
             arguments[mapping.page.argument] = cursor
 
     def _listed(self, result: Any) -> Sequence[Any]:
-        found = value_at(result, self._mapping.items)
-        if not isinstance(found, list):
+        items = value_at(result, self._mapping.items)
+        if not isinstance(items, list):
             where = f"'{self._mapping.items}'" if self._mapping.items else "the result"
             raise UpstreamProtocolError(f"{self._mapping.tool}: {where} is no list of items.")
-        listed = cast("list[Any]", found)
+        listed = cast("list[Any]", items)
         self._count += len(listed)
         if self._count > MAX_ITEMS:
             raise UpstreamProtocolError(f"{self._mapping.tool} has more than {MAX_ITEMS:,} items.")
@@ -316,9 +319,9 @@ def _integer(value: Any) -> int:
 def _number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise TypeError
-    if not math.isfinite(found := float(value)):
+    if not math.isfinite(number := float(value)):
         raise ValueError
-    return found
+    return number
 
 
 def _time(value: Any) -> str:

@@ -45,8 +45,8 @@ _MAX_NAME = 200
 _SEPARATORS = frozenset("/\\\0")
 #: How often progress is noted.
 _NOTE_SECONDS = 1.0
-#: How much arrives between two looks at the disk.
-_LOOK_BYTES = 16 * 1024 * 1024
+#: How much arrives between two checks of the disk.
+_CHECK_BYTES = 16 * 1024 * 1024
 #: An upload waits for its import so long, and what became of an import can be read so long.
 _HOUR_SECONDS = 3600
 _DAY_SECONDS = 24 * _HOUR_SECONDS
@@ -182,9 +182,9 @@ class Uploads:
         with FileParser(choice) as parser:
             plan = await asyncio.to_thread(parser.plan)
             if upload.is_dry_run:
-                shown = await _previewed(plan)
+                previewed = await _previewed(plan)
                 notes.put(status="previewed")
-                return {"import_id": notes.import_id, **shown}
+                return {"import_id": notes.import_id, **previewed}
             reports = await _import(Importer(self._store, clock=self._clock), plan, notes)
         notes.finish(reports, plan.unknown)
         return {
@@ -318,13 +318,13 @@ async def _receive(
             raise StorageFull from None
         message = "The files cannot be stored here under their names."
         raise InvalidRequest(message, hint="Rename them.") from None
-    received = looked_at = 0
+    received = checked_at = 0
     with file:
         async for piece in content:
             await asyncio.to_thread(file.write, piece)
             received += len(piece)
-            if received - looked_at >= _LOOK_BYTES:
-                looked_at = received
+            if received - checked_at >= _CHECK_BYTES:
+                checked_at = received
                 if not has_room(path.parent):
                     raise StorageFull
             show(received)

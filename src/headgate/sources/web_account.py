@@ -175,13 +175,13 @@ class CheckedDialling(httpcore2.NetworkBackend):
 
 
 def _bounded(pieces: Iterable[bytes]) -> bytes:
-    held, size = list[bytes](), 0
+    collected, size = list[bytes](), 0
     for piece in pieces:
         size += len(piece)
         if size > MAX_ANSWER_BYTES:
             raise UpstreamProtocolError(f"The answer has more than {MAX_ANSWER_BYTES:,} bytes.")
-        held.append(piece)
-    return b"".join(held)
+        collected.append(piece)
+    return b"".join(collected)
 
 
 def _accepted(answer: HttpAnswer) -> HttpAnswer:

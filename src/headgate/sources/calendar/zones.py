@@ -73,7 +73,7 @@ def _named(name: str) -> tzinfo | None:
     parts = bare.strip("/").split("/")
     # Some programs write their address before the name: /freeassociation.sourceforge.net/Europe/Berlin.
     names = (_windows_zones().get(bare, bare), *("/".join(parts[-count:]) for count in (3, 2)))
-    return next((zone for one in names if (zone := _of_database(one)) is not None), None)
+    return next((zone for candidate in names if (zone := _of_database(candidate)) is not None), None)
 
 
 @cache
@@ -95,10 +95,10 @@ def _fixed(name: str) -> tzinfo | None:
 
 
 def _delta(sign: str, hours: str, minutes: str | None, seconds: str | None = None) -> timedelta:
-    found = timedelta(
+    offset = timedelta(
         hours=min(int(hours), 23), minutes=min(int(minutes or 0), 59), seconds=int(seconds or 0)
     )
-    return -found if sign == "-" else found
+    return -offset if sign == "-" else offset
 
 
 def read_definition(lines: Sequence[str]) -> tuple[str, tzinfo | None]:
@@ -140,8 +140,8 @@ def _changes(part: dict[str, ContentLine], budget: RuleBudget) -> list[tuple[dat
     if rule is None or "YEARLY" not in rule.value.upper():
         return [(start, to, before or to)]
     first = start.replace(year=max(start.year, _FIRST_YEAR), day=min(start.day, 28))
-    found = starts_of_rule(rule.value, first, datetime(_LAST_YEAR, 1, 1), budget)  # noqa: DTZ001 - local time
-    return [(time, to, before or to) for time in found.starts]
+    series = starts_of_rule(rule.value, first, datetime(_LAST_YEAR, 1, 1), budget)  # noqa: DTZ001 - local time
+    return [(time, to, before or to) for time in series.starts]
 
 
 def _local(line: ContentLine | None) -> datetime | None:
@@ -219,8 +219,8 @@ def read_duration(line: ContentLine | None) -> timedelta | None:
         return None
     sign, *numbers = match.groups()
     weeks, days, hours, minutes, seconds = (int(number or 0) for number in numbers)
-    found = timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
-    return -found if sign == "-" else found
+    length = timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
+    return -length if sign == "-" else length
 
 
 def _time(text: str, zone: tzinfo | None) -> CalendarTime | None:

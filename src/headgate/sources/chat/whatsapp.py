@@ -137,15 +137,15 @@ class _Chat:
         author, text = _author(message.text)
         whole = "\n".join((text, *message.more)).strip()
         sent_at = message.time.isoformat()
-        file, shown = _file(whole)
+        file, visible = _file(whole)
         data = {
             "id": self._keys.key(self._name, sent_at, author, whole),
             "channel_id": self._id,
             "channel": self._name,
             "author": author,
             "sent_at": sent_at,
-            "text": shown,
-            "kind": "notice" if author is None else "message" if shown else "media",
+            "text": visible,
+            "kind": "notice" if author is None else "message" if visible else "media",
             "files": [file] if file else None,
         }
         attachments = self._media.attachments(directory(self._file.name) + file) if file else {}

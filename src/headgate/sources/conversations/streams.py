@@ -103,21 +103,21 @@ class TurnContent:
 
 def anthropic_content(value: Any) -> TurnContent:
     """Read the content of a message as Claude writes it: a text, or a list of blocks."""
-    found = TurnContent()
+    turn = TurnContent()
     if isinstance(value, str):
-        found.texts.append(value)
+        turn.texts.append(value)
     for block in map(object_of, list_of(value)):
         kind = block.get("type")
         if kind == "text":
-            _add(found.texts, block.get("text"))
+            _add(turn.texts, block.get("text"))
         elif kind == "thinking":
-            _add(found.reasoning, block.get("thinking"))
+            _add(turn.reasoning, block.get("thinking"))
         elif kind in {"tool_use", "server_tool_use"}:
-            _add(found.tools, block.get("name"))
-            _add(found.tool_input, as_text(block.get("input")))
+            _add(turn.tools, block.get("name"))
+            _add(turn.tool_input, as_text(block.get("input")))
         elif isinstance(kind, str) and kind.endswith("tool_result"):
-            _add(found.tool_output, output_text(block.get("content")))
-    return found
+            _add(turn.tool_output, output_text(block.get("content")))
+    return turn
 
 
 def output_text(value: Any) -> str | None:
@@ -125,8 +125,8 @@ def output_text(value: Any) -> str | None:
     if isinstance(value, str):
         return value
     texts = (object_of(block).get("text") for block in list_of(value))
-    found = [text for text in texts if isinstance(text, str)]
-    return "\n".join(found) if found else as_text(value)
+    lines = [text for text in texts if isinstance(text, str)]
+    return "\n".join(lines) if lines else as_text(value)
 
 
 def as_text(value: Any) -> str | None:
@@ -140,10 +140,10 @@ def as_text(value: Any) -> str | None:
 
 
 def title_of(text: Any) -> str | None:
-    found = text_of(text)
-    if found is None:
+    whole = text_of(text)
+    if whole is None:
         return None
-    line = found.strip().splitlines()[0].strip()
+    line = whole.strip().splitlines()[0].strip()
     return line if len(line) <= _TITLE_CHARS else f"{line[: _TITLE_CHARS - 1]}…"
 
 

@@ -53,7 +53,7 @@ class Happening:
         return self.fill(self.step.get(name, default))
 
     def texts(self, name: str) -> list[str]:
-        return [self.fill(one) for one in self.step.get(name, ())]
+        return [self.fill(text) for text in self.step.get(name, ())]
 
     def fill(self, text: str | Sequence[str]) -> str:
         """Put the values into a text, or into one of several."""

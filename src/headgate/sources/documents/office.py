@@ -194,17 +194,17 @@ def _take(pages: PageBuilder, event: XmlEvent, *, is_open: bool) -> Iterator[Pag
 
 
 def _facts(archive: zipfile.ZipFile) -> DocumentFacts:
-    found: dict[str, str | None] = {}
+    properties: dict[str, str | None] = {}
     try:
         name = "docProps/core.xml" if "docProps/core.xml" in archive.namelist() else "meta.xml"
         with archive.open(name) as packed:
             for event in xml_events(io.BytesIO(packed.read(_MAX_FACTS_BYTES))):
                 if isinstance(event, XmlEnd) and event.name in _FACTS:
-                    found.setdefault(_FACTS[event.name], one_line(event.text, 1000))
+                    properties.setdefault(_FACTS[event.name], one_line(event.text, 1000))
     except _BROKEN:
         pass  # Without its properties a document is still one.
-    times = {name: _time(found.pop(name, None)) for name in ("created_at", "modified_at")}
-    return DocumentFacts(**found, **times)
+    times = {name: _time(properties.pop(name, None)) for name in ("created_at", "modified_at")}
+    return DocumentFacts(**properties, **times)
 
 
 def _time(text: str | None) -> str | None:

@@ -37,12 +37,12 @@ def _members(row: Mapping[str, Any], **names: str) -> list[str]:
 
 def parameter(text: str) -> str:
     """Write the value of a parameter in quotes, which it cannot end."""
-    return '"' + "".join("'" if one == '"' else one for one in text if one.isprintable()) + '"'
+    return '"' + "".join("'" if letter == '"' else letter for letter in text if letter.isprintable()) + '"'
 
 
 def component(kind: str, lines: Iterable[str]) -> bytes:
     """Put lines between a beginning and an end, folded."""
-    return b"".join(_folded(one) for one in (f"BEGIN:{kind}", *lines, f"END:{kind}"))
+    return b"".join(_folded(text) for text in (f"BEGIN:{kind}", *lines, f"END:{kind}"))
 
 
 def _folded(text: str) -> bytes:
@@ -52,12 +52,12 @@ def _folded(text: str) -> bytes:
     # The reader joins bytes, but other programs want whole characters.
     pieces, piece = list[str](), ""
     size = 0
-    for one in text:
-        width = len(one.encode())
+    for letter in text:
+        width = len(letter.encode())
         if size + width > _LINE_BYTES:
             pieces.append(piece)
             piece, size = "", 1
-        piece += one
+        piece += letter
         size += width
     return "\r\n ".join([*pieces, piece]).encode() + b"\r\n"
 
@@ -91,7 +91,7 @@ def event(row: Mapping[str, Any]) -> bytes:
         *_time("DTEND", row.get("ends_at"), zone),
         *(line("RRULE", rule) for rule in (row.get("recurrence") or "").split("; ") if rule),
         *([_person("ORGANIZER", row["organizer"])] if row.get("organizer") else ()),
-        *(_person("ATTENDEE", one) for one in row.get("attendees") or ()),
+        *(_person("ATTENDEE", attendee) for attendee in row.get("attendees") or ()),
         "TRANSP:TRANSPARENT" if row.get("is_busy") is False else "TRANSP:OPAQUE",
         *texts("CLASS", [(row.get("visibility") or "").upper()]),
         *_members(row, **{"X-GOOGLE-CONFERENCE": "meeting_url"}),
@@ -104,7 +104,7 @@ def task(row: Mapping[str, Any]) -> bytes:
     lines = [
         line("UID", escaped(row["id"])),
         *_described(row),
-        *(one for name, field in times.items() for one in _time(name, row.get(field), None)),
+        *(text for name, field in times.items() for text in _time(name, row.get(field), None)),
         *_members(row, PRIORITY="priority"),
     ]
     return component("VTODO", lines)
@@ -113,14 +113,14 @@ def task(row: Mapping[str, Any]) -> bytes:
 def _described(row: Mapping[str, Any]) -> list[str]:
     stamps = {"LAST-MODIFIED": _compact(row.get("updated_at")), "CREATED": _compact(row.get("created_at"))}
     written = next((stamp for stamp in stamps.values() if stamp), _NO_STAMP)
-    categories = ",".join(escaped(one) for one in row.get("categories") or ())
+    categories = ",".join(escaped(text) for text in row.get("categories") or ())
     return [
         line("DTSTAMP", written),
         *_members(row, SUMMARY="title", DESCRIPTION="description", LOCATION="location"),
         *texts("STATUS", [(row.get("status") or "").upper()]),
         *_members(row, URL="url"),
         *([line("CATEGORIES", categories)] if categories else ()),
-        *(line(name, one) for name, one in stamps.items() if one),
+        *(line(name, text) for name, text in stamps.items() if text),
     ]
 
 
@@ -146,8 +146,8 @@ def _compact(text: Any) -> str | None:
 
 
 def _person(name: str, text: str) -> str:
-    found = _PERSON.fullmatch(text)
-    label, address = found.groups() if found else ("", text)
+    match = _PERSON.fullmatch(text)
+    label, address = match.groups() if match else ("", text)
     scheme = "" if ":" in address else "mailto:"
     return line(f"{name};CN={parameter(label)}" if label else name, f"{scheme}{address}")
 
@@ -158,7 +158,7 @@ _KINDS = {"organisation": "org", "group": "group"}
 def card(row: Mapping[str, Any], photo: bytes | None) -> bytes:
     """Write a record of contacts; its id becomes the card's."""
     names = (row.get("family_name"), row.get("given_name"), None, None, None)
-    groups = ",".join(escaped(one) for one in row.get("groups") or ())
+    groups = ",".join(escaped(text) for text in row.get("groups") or ())
     lines = [
         "VERSION:4.0",
         line("UID", escaped(row["id"])),
@@ -168,7 +168,7 @@ def card(row: Mapping[str, Any], photo: bytes | None) -> bytes:
         line("KIND", _KINDS.get(row.get("kind") or "", "individual")),
         *_members(row, EMAIL="emails", TEL="phones", IMPP="accounts"),
         *_members(row, ORG="organisation", TITLE="job", BDAY="birthday"),
-        *(line("ADR", f";;{escaped(one)};;;;") for one in row.get("addresses") or ()),
+        *(line("ADR", f";;{escaped(text)};;;;") for text in row.get("addresses") or ()),
         *_members(row, URL="websites"),
         *([line("CATEGORIES", groups)] if groups else ()),
         *_members(row, NOTE="notes", REV="updated_at"),

@@ -60,8 +60,8 @@ def integer_of(value: Any) -> int | None:
 
 def id_of(text: str) -> str:
     """Return an id of a file as part of a key: the text itself, or its digest if it is empty or very long."""
-    found = clean(text.strip())
-    return found if 0 < len(found) <= _MAX_ID_CHARS else digest_of(found)
+    stripped = clean(text.strip())
+    return stripped if 0 < len(stripped) <= _MAX_ID_CHARS else digest_of(stripped)
 
 
 def without_empty(data: dict[str, Any]) -> dict[str, Any]:

@@ -121,15 +121,17 @@ def _segment(keys: OrderedKeys, entry: dict[str, Any]) -> list[Row]:
         kind = _text(object_of(activity.get("topCandidate")), "type")
         ends = _point(activity.get("start")), _point(activity.get("end"))
         rows += _trip(keys, span, kind, ends, number_of(activity.get("distanceMeters")))
-    for one in objects_of(entry.get("timelinePath"))[:_MAX_POINTS]:
-        rows += _position(keys, _path_time(one, span[0]), _point(one.get("point")), {"source": "timeline"})
+    for point in objects_of(entry.get("timelinePath"))[:_MAX_POINTS]:
+        rows += _position(
+            keys, _path_time(point, span[0]), _point(point.get("point")), {"source": "timeline"}
+        )
     return rows
 
 
-def _path_time(one: dict[str, Any], start: str | None) -> str | None:
-    if at := iso_of(one.get("time")):
+def _path_time(point: dict[str, Any], start: str | None) -> str | None:
+    if at := iso_of(point.get("time")):
         return at
-    minutes = number_of(one.get("durationMinutesOffsetFromStartTime"))
+    minutes = number_of(point.get("durationMinutesOffsetFromStartTime"))
     begun = None if start is None else instant(start)
     return None if begun is None or minutes is None else iso_us(begun + round(minutes) * _MINUTE_US)
 
@@ -215,8 +217,8 @@ def _e7(entry: dict[str, Any]) -> Point:
 
 def _point(value: Any) -> Point:
     text = value if isinstance(value, str) else text_of(object_of(value).get("latLng"))
-    found = _POINT.search(text[:200]) if text else None
-    return _on_earth(float(found[1]), float(found[2])) if found else None
+    match = _POINT.search(text[:200]) if text else None
+    return _on_earth(float(match[1]), float(match[2])) if match else None
 
 
 def _on_earth(latitude: float, longitude: float) -> Point:

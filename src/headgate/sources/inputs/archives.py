@@ -82,12 +82,12 @@ def _members(
     try:
         NOTE.read_file(name)
         if lower.endswith(".zip"):
-            found = _zip_members(content, stack)
+            members = _zip_members(content, stack)
         elif lower.endswith(_TARS):
-            found = _tar_members(name, content, size, stack)
+            members = _tar_members(name, content, size, stack)
         else:
-            found = iter([_gzip_member(name, lambda: cast("IO[bytes]", _Shared(content)), size)])
-        for file in found:
+            members = iter([_gzip_member(name, lambda: cast("IO[bytes]", _Shared(content)), size)])
+        for file in members:
             yield from [file] if is_inside else _inner(file, stack)
     except (*_BROKEN, OSError) as error:
         raise InvalidRequest(
@@ -139,8 +139,8 @@ class _Shared(io.RawIOBase):
 
 def _zip_members(content: IO[bytes], stack: ExitStack) -> Iterator[InputFile]:
     archive = stack.enter_context(zipfile.ZipFile(content))
-    members = [one for one in archive.infolist() if not one.is_dir()]
-    _refuse_size(len(members), sum(one.file_size for one in members))
+    members = [entry for entry in archive.infolist() if not entry.is_dir()]
+    _refuse_size(len(members), sum(entry.file_size for entry in members))
     for member in members:
         if not _is_wanted(member.filename):
             continue

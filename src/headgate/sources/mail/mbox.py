@@ -82,11 +82,11 @@ def _next_beginning(buffer: bytearray, start: int, end: int) -> int | None:
     return None
 
 
-def _message(found: bytearray, begin: int, skipped: int) -> MboxMessage | None:
-    end = begin + skipped + len(found)
+def _message(raw: bytearray, begin: int, skipped: int) -> MboxMessage | None:
+    end = begin + skipped + len(raw)
     if skipped:
         return MboxMessage(begin, end, b"", None)
-    text = bytes(found).lstrip(b"\xef\xbb\xbf\r\n")
+    text = bytes(raw).lstrip(b"\xef\xbb\xbf\r\n")
     envelope, _, content = text.partition(b"\n") if text.startswith(b"From ") else (b"", b"", text)
     if not content.strip():
         return None

@@ -35,10 +35,10 @@ def unfolded(value: str) -> str:
 
 def _words(value: str) -> str:
     try:
-        found = decode_header(value)
+        words = decode_header(value)
     except (HeaderParseError, ValueError):
         return value
-    return "".join(text if isinstance(text, str) else _word(text, charset) for text, charset in found)
+    return "".join(text if isinstance(text, str) else _word(text, charset) for text, charset in words)
 
 
 def _word(text: bytes, charset: str | None) -> str:
@@ -62,20 +62,20 @@ def sent_at(date: datetime | None, received: Sequence[str], envelope: bytes) -> 
     if date is not None and (moment := _utc(date)):
         return moment
     for line in received:
-        found = header_moment(line.rpartition(";")[2])
-        if found is not None and (moment := _utc(found)):
+        parsed = header_moment(line.rpartition(";")[2])
+        if parsed is not None and (moment := _utc(parsed)):
             return moment
-    found = envelope_moment(envelope)
-    return None if found is None else _utc(found)
+    parsed = envelope_moment(envelope)
+    return None if parsed is None else _utc(parsed)
 
 
 def header_moment(value: str) -> datetime | None:
     """Read a date as headers have it; without a zone it is UTC."""
     try:
-        found = parsedate_to_datetime(value.strip()[:_DATE_CHARS])
+        parsed = parsedate_to_datetime(value.strip()[:_DATE_CHARS])
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
 
 
 def envelope_moment(envelope: bytes) -> datetime | None:
@@ -89,10 +89,10 @@ def envelope_moment(envelope: bytes) -> datetime | None:
 
 def _utc(moment: datetime) -> str | None:
     try:
-        found = instant(moment.isoformat())
+        microseconds = instant(moment.isoformat())
     except (ValueError, OverflowError):
         return None
-    return None if found is None else iso(found)
+    return None if microseconds is None else iso(microseconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,12 +153,12 @@ def parse(raw: bytes) -> ParsedMessage:
     if raw.count(b"=?") > _ENCODED_WORDS or _boundaries(raw) > _FAST_NESTED_PARTS:
         return _thorough(raw)
     try:
-        found = _fast(parse_email(raw))
+        message = _fast(parse_email(raw))
     except (ParseError, ValueError):
         return _thorough(raw)
     # It finds no parts where boundaries are missing or wrong; the text is there all the same.
-    has_parts = found.attached or any(map(str.strip, (*found.plain, *found.html)))
-    return found if has_parts else _thorough(raw)
+    has_parts = message.attached or any(map(str.strip, (*message.plain, *message.html)))
+    return message if has_parts else _thorough(raw)
 
 
 def _boundaries(raw: bytes) -> int:
@@ -168,14 +168,14 @@ def _boundaries(raw: bytes) -> int:
 def _fast(mail: PyMail) -> ParsedMessage:
     headers = _headers(mail.headers.items())
     sender = [] if mail.from_ is None else [mail.from_]
-    found = {"from": sender, "to": mail.to, "cc": mail.cc, "bcc": mail.bcc}
+    addressed = {"from": sender, "to": mail.to, "cc": mail.cc, "bcc": mail.bcc}
     attached = [
         AttachedPart(unfolded(part.filename), clean(part.mimetype.lower()), part.content)
         for part in mail.attachments[:MAX_PARTS]
     ]
     return ParsedMessage(
         headers,
-        {name: _people(addresses) or _loose_people(headers, name) for name, addresses in found.items()},
+        {name: _people(addresses) or _loose_people(headers, name) for name, addresses in addressed.items()},
         mail.date_parsed or header_moment(mail.date),
         [clean(text) for text in mail.text_plain],
         [clean(text) for text in mail.text_html],
@@ -183,9 +183,9 @@ def _fast(mail: PyMail) -> ParsedMessage:
     )
 
 
-def _headers(found: Iterable[tuple[str, Sequence[str]]]) -> dict[str, list[str]]:
+def _headers(pairs: Iterable[tuple[str, Sequence[str]]]) -> dict[str, list[str]]:
     headers: dict[str, list[str]] = {}
-    for name, values in found:
+    for name, values in pairs:
         headers.setdefault(name.lower(), []).extend(values)
     return headers
 
@@ -200,8 +200,8 @@ def _people(addresses: Sequence[PyAddress]) -> list[Correspondent]:
 def _loose_people(headers: Mapping[str, Sequence[str]], name: str) -> list[Correspondent]:
     """Read a header that breaks the rules, or stands more than once."""
     values = [str(value)[:_ADDRESS_CHARS] for value in headers.get(name, ())[:MAX_PEOPLE]]
-    found = [match for value in values for match in _LOOSE_ADDRESS.findall(value)]
-    people = [Correspondent(unfolded(person), unfolded(named or bare)) for person, named, bare in found]
+    matches = [match for value in values for match in _LOOSE_ADDRESS.findall(value)]
+    people = [Correspondent(unfolded(person), unfolded(named or bare)) for person, named, bare in matches]
     return people[:MAX_PEOPLE] or [Correspondent("", text) for text in map(unfolded, values) if text]
 
 
@@ -265,7 +265,7 @@ def _charset(part: Message) -> str:
 
 def _file_name(part: Message) -> str:
     try:
-        found = part.get_filename()
+        name = part.get_filename()
     except (ValueError, LookupError, TypeError):
         return ""
-    return unfolded(collapse_rfc2231_value(found)) if found else ""
+    return unfolded(collapse_rfc2231_value(name)) if name else ""

@@ -76,7 +76,7 @@ def _reader(suffix: str, mime_type: str) -> Callable[[bytes], str] | None:
     if suffix == "xlsx":
         return _workbook
     if suffix in {"docx", "pptx", "odt", "ods", "odp"}:
-        return lambda content: _document(content, lambda found: read_office(found, f".{suffix}"))
+        return lambda content: _document(content, lambda document: read_office(document, f".{suffix}"))
     return _plain if mime_type.startswith("text/") or suffix in {"txt", "md", "csv"} else None
 
 
@@ -217,32 +217,32 @@ def _thread_id(message: ParsedMessage, key: str) -> str:
     if gmail := message.header("x-gm-thrid"):
         return clean(gmail)[:100]
     for name in ("references", "in-reply-to", "message-id"):
-        if found := _header_id(message, name):
-            return digest_of("thread", found)
+        if first := _header_id(message, name):
+            return digest_of("thread", first)
     return key
 
 
 def _header_id(message: ParsedMessage, name: str) -> str | None:
     value = message.header(name)[:10_000]
     match = _MESSAGE_IDS.search(value)
-    found = match.group(1) if match else value.split(maxsplit=1)[0] if value.strip() else ""
-    return _limited(clean(found)) or None
+    text = match.group(1) if match else value.split(maxsplit=1)[0] if value.strip() else ""
+    return _limited(clean(text)) or None
 
 
 def _texts(message: ParsedMessage) -> tuple[str, str]:
     plain = "\n\n".join(text for text in message.plain if text.strip())
     if plain:
         return fold(plain)
-    found = [text_of_html(html) for html in message.html]
+    parts = [text_of_html(html) for html in message.html]
     bodies, quotes = (
-        ("\n\n".join(one for one in texts if one) for texts in zip(*found, strict=True))
-        if found
+        ("\n\n".join(piece for piece in texts if piece) for texts in zip(*parts, strict=True))
+        if parts
         else ("", "")
     )
     if not bodies:
         return quotes, ""
     body, earlier = fold(bodies)
-    return body, "\n\n".join(one for one in (earlier, quotes) if one)
+    return body, "\n\n".join(piece for piece in (earlier, quotes) if piece)
 
 
 def _correspondents(message: ParsedMessage) -> dict[str, Any]:
@@ -251,7 +251,7 @@ def _correspondents(message: ParsedMessage) -> dict[str, Any]:
     return {
         "from": None if first is None else _limited(str(first)),
         "from_address": None if first is None else _limited(first.address).lower(),
-        **{name: [_limited(str(one)) for one in message.people[name]] for name in ("to", "cc", "bcc")},
+        **{name: [_limited(str(person)) for person in message.people[name]] for name in ("to", "cc", "bcc")},
     }
 
 
@@ -307,8 +307,8 @@ def _as_text(message: ParsedMessage, subject: str) -> str:
     return f"{head}\n\n{body}\n\n{quoted}".strip()[:MAX_BODY_CHARS]
 
 
-def _attachment(found: tuple[AttachedPart, str | None], keys: dict[str, Any], place: str) -> Row:
-    part, text = found
+def _attachment(attached: tuple[AttachedPart, str | None], keys: dict[str, Any], place: str) -> Row:
+    part, text = attached
     data = {
         **keys,
         "name": _limited(part.name) or None,
@@ -396,8 +396,8 @@ def _unpacked(file: InputFile, kind: MailFile, raw: bytes) -> tuple[bytes, MailS
 
 def _apple_flags(properties: bytes) -> int | None:
     try:
-        found: Any = plistlib.loads(properties.strip(), fmt=plistlib.FMT_XML)
-        flags = found["flags"]
+        document: Any = plistlib.loads(properties.strip(), fmt=plistlib.FMT_XML)
+        flags = document["flags"]
     except Exception:  # noqa: BLE001 - a damaged list costs the flags only
         return None
     return flags if isinstance(flags, int) else None

@@ -129,9 +129,9 @@ class _CamtReader:
 
 def _add(values: Values, path: Path, value: str) -> None:
     if len(values) < _MAX_VALUES:
-        found = values.setdefault(path, [])
-        if len(found) < _MAX_VALUES:
-            found.append(value)
+        texts = values.setdefault(path, [])
+        if len(texts) < _MAX_VALUES:
+            texts.append(value)
 
 
 def _number(account: Values) -> str | None:
@@ -148,12 +148,12 @@ def _ending(values: Values, *endings: Path) -> str | None:
 
 def _single(values: Values, *endings: Path) -> str | None:
     """Return the value, unless there are several different ones, as in a batch of payments."""
-    every = {one for ending in endings for end in _ends(values, ending) for one in end}
+    every = {text for ending in endings for end in _ends(values, ending) for text in end}
     return every.pop() if len(every) == 1 else None
 
 
 def _ends(values: Values, ending: Path) -> Iterator[list[str]]:
-    return (found for path, found in values.items() if path[-len(ending) :] == ending)
+    return (texts for path, texts in values.items() if path[-len(ending) :] == ending)
 
 
 def _remittance(entry: Values) -> str | None:

@@ -127,7 +127,7 @@ class Columns:
 
     @cached_property
     def _places(self) -> Mapping[Role, list[int]]:
-        return {role: [at for at, one in enumerate(self.roles) if one is role] for role in Role}
+        return {role: [at for at, known in enumerate(self.roles) if known is role] for role in Role}
 
     def first(self, row: Sequence[str], role: Role) -> str:
         for at in self._places[role]:
@@ -205,8 +205,8 @@ def _role(name: str) -> Role | None:
     if plain in _ROLE_OF:
         return _ROLE_OF[plain]
     without_number = plain.rstrip("0123456789")
-    found = _AMOUNT_WITH_CURRENCY.match(plain)
-    return _ROLE_OF.get(without_number) or (_ROLE_OF.get(found[1]) if found else None)
+    match = _AMOUNT_WITH_CURRENCY.match(plain)
+    return _ROLE_OF.get(without_number) or (_ROLE_OF.get(match[1]) if match else None)
 
 
 def _currency(name: str) -> str | None:

@@ -57,8 +57,8 @@ def _tokens(pieces: Iterator[str]) -> Iterator[tuple[bool, str, str]]:
 
 
 def _tags(text: str) -> Iterator[tuple[bool, str, str]]:
-    for found in _TAG.finditer(text):
-        yield bool(found[1]), found[2].upper(), found[3].strip()[:_MAX_VALUE]
+    for tag in _TAG.finditer(text):
+        yield bool(tag[1]), tag[2].upper(), tag[3].strip()[:_MAX_VALUE]
 
 
 class _OfxReader:

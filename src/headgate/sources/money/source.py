@@ -86,9 +86,9 @@ def read_bank_csv(file: InputFile, content: IO[bytes], *, form: int = FORM) -> I
     reader = _BankCsvReader(table, file_label(file.stem) if form >= FORM else None)
     text = islice(lines(content, file.head), table.skip_lines, None)
     for number, row in enumerate(_rows(text, table.delimiter), table.skip_lines + 1):
-        found = reader.take(f"{file.name}, row {number}", row)
-        if found is not None:
-            yield found
+        item = reader.take(f"{file.name}, row {number}", row)
+        if item is not None:
+            yield item
     yield from reader.accounts()
 
 
@@ -192,8 +192,8 @@ def _table(
 
 def _account(preamble: Sequence[str], name: str, columns: Columns) -> AccountFacts:
     text = "".join(preamble)[:10_000]
-    found = _IBAN.search(text) or _ACCOUNT_LINE.search(text) or _IBAN.search(name)
-    return AccountFacts(number=clean(found[1], _MAX_NAME) if found else None, currency=columns.currency)
+    match = _IBAN.search(text) or _ACCOUNT_LINE.search(text) or _IBAN.search(name)
+    return AccountFacts(number=clean(match[1], _MAX_NAME) if match else None, currency=columns.currency)
 
 
 def _cells(line: str, delimiter: str) -> list[str]:
@@ -228,8 +228,8 @@ class MoneySource(Source):
         # One title for all, so that a statement that overlaps an earlier one goes to the same connection.
         return [Recognised(self.name, self.title, files, Certainty.FORMAT, form=FORM)] if files else []
 
-    def read(self, found: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
-        return read_each(found, resume, partial(_read, form=found.form))
+    def read(self, recognised: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
+        return read_each(recognised, resume, partial(_read, form=recognised.form))
 
 
 def _reader(file: InputFile, form: int = FORM) -> ReadFile | None:

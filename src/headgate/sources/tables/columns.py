@@ -102,14 +102,14 @@ def _with_clock(day_of: Callable[[str], str | None]) -> Callable[[str], str | No
     """Read a date and a time of day after it; without a zone it is taken as UTC, as everywhere."""
 
     def read(text: str) -> str | None:
-        found = _CLOCK.search(text)
-        if found is None or found.end() != len(text):
+        clock = _CLOCK.search(text)
+        if clock is None or clock.end() != len(text):
             return None
-        day = day_of(text[: found.start()].rstrip(" ,T"))
-        hour, half = int(found[1]), (found[4] or "").lower()
+        day = day_of(text[: clock.start()].rstrip(" ,T"))
+        hour, half = int(clock[1]), (clock[4] or "").lower()
         if half:
             hour = hour % _HALF_DAY + (_HALF_DAY if half == "p" else 0)
-        at = None if day is None else instant(f"{day}T{hour:02}:{found[2]}:{found[3] or '00'}")
+        at = None if day is None else instant(f"{day}T{hour:02}:{clock[2]}:{clock[3] or '00'}")
         return None if at is None else iso(at)
 
     return read
@@ -335,7 +335,8 @@ def field_names(raw: Iterable[str]) -> list[str]:
     names: list[str] = []
     for number, text in enumerate(raw, 1):
         base = (
-            "".join("_" if one in ",[]\0\n\r\t" else one for one in text.strip())[:100] or f"column_{number}"
+            "".join("_" if letter in ",[]\0\n\r\t" else letter for letter in text.strip())[:100]
+            or f"column_{number}"
         )
         name, count = base, 1
         while name in names:
