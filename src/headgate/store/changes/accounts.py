@@ -49,7 +49,7 @@ def delete(database: Database, connection_id: ConnectionId) -> None:
     """Remove a connection, its records and everything stored beside them."""
     _must_exist(database, connection_id)
     catalog = current(database)
-    for shelf in (*catalog.by_sid.values(), *catalog.retired_shelves):
+    for shelf in catalog.all_shelves:
         if shelf.connection_id == connection_id:
             _empty(database, shelf)
     database.run(database.sql["delete_connection"], (connection_id,))

@@ -113,11 +113,7 @@ def remove(database: Database, rule_id: RuleId, *, at: int) -> int:
 
 def _shelves(catalog: Catalog, *, is_hidden: bool) -> list[Shelf]:
     """Return the shelves of one kind, also of streams that are declared no longer: a later version may have them again."""
-    return [
-        shelf
-        for shelf in (*catalog.by_sid.values(), *catalog.retired_shelves)
-        if shelf.is_hidden is is_hidden
-    ]
+    return [shelf for shelf in catalog.all_shelves if shelf.is_hidden is is_hidden]
 
 
 def _matches(database: Database, shelf: Shelf, rule: HidingRule) -> Iterator[int]:
@@ -208,7 +204,7 @@ class RuleComparison:
         with database.writing():
             rows = database.all(database.sql["live_records_after"], (self._after, _AT_ONCE))
             catalog = current(database)
-            shelves = {shelf.sid: shelf for shelf in (*catalog.by_sid.values(), *catalog.retired_shelves)}
+            shelves = {shelf.sid: shelf for shelf in catalog.all_shelves}
             for sid, found in groupby((rid for rid, *_ in rows), lambda rid: rid >> RID_SHIFT):
                 move(database, catalog, shelves[sid], list(found), at=self._now())
             if not rows:

@@ -99,7 +99,7 @@ def _begin(database: Database) -> None:
 
 def _shelves(database: Database) -> dict[int, StreamTable]:
     catalog = current(database)
-    return {shelf.sid: shelf.stream for shelf in (*catalog.by_sid.values(), *catalog.retired_shelves)}
+    return {shelf.sid: shelf.stream for shelf in catalog.all_shelves}
 
 
 def put_texts(database: Database, stream: StreamTable, sid: int, fids: frozenset[int]) -> None:

@@ -6,6 +6,7 @@ It keeps and finds; who may do what with a grant is decided elsewhere.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from itertools import islice
 from typing import Any, Protocol, TypeVar
 
@@ -28,7 +29,6 @@ from headgate.model.ledger import (
 from headgate.store.ledger.owner import OwnerStore
 from headgate.store.sql.database import Database
 
-_REMEMBERED = 4096
 _NO_END = 2**62
 _T = TypeVar("_T")
 
@@ -83,8 +83,6 @@ class Ledger:
         self.connections = connections
         #: Returns a number that is another one after anything was written: what was looked up before may be old.
         self.version = connections.version
-        #: Grants never change, so what was read once need not be read again.
-        self._documents: dict[bytes, Grant] = {}
 
     @property
     def owner(self) -> OwnerStore:
@@ -275,24 +273,21 @@ class Ledger:
     def _issued(self, row: tuple[Any, ...]) -> IssuedGrant:
         document, package, revoked_at, consumed_at, daily_records = row
         return IssuedGrant(
-            grant=self._document(document),
+            grant=_read_grant(document),
             package_id=package,
             revoked_at=revoked_at,
             consumed_at=consumed_at,
             daily_records=daily_records,
         )
 
-    def _document(self, document: bytes) -> Grant:
-        known = self._documents.get(document)
-        if known is None:
-            try:
-                known = msgspec.json.decode(document, type=Grant)
-            except msgspec.MsgspecError as error:
-                raise GrantInvalid from error
-            if len(self._documents) >= _REMEMBERED:
-                self._documents.clear()
-            self._documents[document] = known
-        return known
+
+# Grants never change, so what was read once need not be read again.
+@lru_cache(maxsize=4096)
+def _read_grant(document: bytes) -> Grant:
+    try:
+        return msgspec.json.decode(document, type=Grant)
+    except msgspec.MsgspecError as error:
+        raise GrantInvalid from error
 
 
 def _token(digest: bytes, row: tuple[Any, ...]) -> IssuedToken:

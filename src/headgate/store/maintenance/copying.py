@@ -157,7 +157,7 @@ def _plan(source: StoreSide, target: StoreSide) -> _Plan:
     tables = {table: _columns(source, target, table) for table in TABLES}
     tables = {table: columns for table, columns in tables.items() if columns}
     counts = {table: _row_count(database, table) for table in tables}
-    shelves = (*catalog.by_sid.values(), *catalog.retired_shelves)
+    shelves = catalog.all_shelves
     streams = (*catalog.streams.values(), *catalog.retired.values())
     return _Plan(tables, streams, shelves, _state(source, counts), sum(counts.values()))
 

@@ -190,22 +190,6 @@ class ShelfCheck:
             self._damaged("index", detail, None if row is None else row[0])
 
 
-#: What a statement selects before the typed values, in the order of the fields below.
-_OWN = [
-    "r.rid",
-    "r.sid",
-    "r.record_id",
-    "r.seq",
-    "r.sort",
-    "r.ts",
-    "r.deleted",
-    "r.long",
-    "r.digest",
-    "r.body",
-    "t.rid",
-]
-
-
 class StoredRow(NamedTuple):
     """One record, as it lies in the file."""
 
@@ -228,6 +212,10 @@ class StoredRow(NamedTuple):
     def of(cls, row: Sequence[Any]) -> StoredRow:
         """Name the values of a selected row."""
         return cls._make([*row[: len(_OWN)], tuple(row[len(_OWN) :])])
+
+
+#: What a statement selects before the typed values.
+_OWN = [*(f"r.{name}" for name in StoredRow._fields[:-2]), "t.rid"]
 
 
 def select_rows(dialect: Dialect, stream: StreamTable, condition: str) -> str:

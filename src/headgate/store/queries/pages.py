@@ -119,7 +119,12 @@ def looks_at_all(plan: PagePlan) -> bool:
 def page(database: Database, catalog: Catalog, plan: PagePlan) -> Page:
     scope = scope_of(catalog, plan.reach, plan.filters)
     if scope is None:
-        return Page((), None, 0 if plan.count is not Count.NONE else None, _no_extent(plan))
+        return Page(
+            (),
+            None,
+            0 if plan.count is not Count.NONE else None,
+            Extent(0, None, None) if plan.with_extent else None,
+        )
     found, rows = _found(database, catalog, plan, scope)
     has_more, found = len(found) > plan.limit, found[: plan.limit]
     maker = RecordMaker(database, catalog, plan.reach, preview_chars=plan.preview_chars)
@@ -224,7 +229,11 @@ def page_keys(
         place = (
             None
             if after is None
-            else (scope.dialect.sort_value(after.sort), *_key_place(database, catalog, after, plan))
+            else (
+                scope.dialect.sort_value(after.sort),
+                after.record_id,
+                place_of(database, catalog, after, plan),
+            )
         )
         order = _order(scope.stream)
         if plan.filters and order is _BY_SORT:
@@ -351,11 +360,7 @@ def _part_sql(scope: SqlScope, shape: PageShape) -> str:
 def _after_key(
     database: Database, catalog: Catalog, after: Position | None, plan: PagePlan
 ) -> tuple[Any, ...] | None:
-    return None if after is None else _key_place(database, catalog, after, plan)
-
-
-def _key_place(database: Database, catalog: Catalog, after: Position, plan: PagePlan) -> tuple[str, int]:
-    return after.record_id, place_of(database, catalog, after, plan)
+    return None if after is None else (after.record_id, place_of(database, catalog, after, plan))
 
 
 def place_of(database: Database, catalog: Catalog, after: Position, plan: PagePlan) -> int:
@@ -374,13 +379,8 @@ def place_of(database: Database, catalog: Catalog, after: Position, plan: PagePl
 
 
 def _position(catalog: Catalog, key: PageKey, plan: PagePlan) -> Position:
-    assert catalog.dialect is not None
     shown = catalog.dialect.shown_sort(key.sort) if plan.by_cursor_field else None
     return Position(shown, key.record_id, catalog.by_sid[key.sid].connection_id)
-
-
-def _no_extent(plan: PagePlan) -> Extent | None:
-    return Extent(0, None, None) if plan.with_extent else None
 
 
 # Children

@@ -90,7 +90,6 @@ def _scope(catalog: Catalog, reach: Reach, filters: Sequence[Filter]) -> SqlScop
     if any(shelf.stream.stid != stream.stid for shelf in shelves):
         raise AmbiguousConnection
     dialect = catalog.dialect
-    assert dialect is not None, "a catalog with shelves was read from a database"
     conditions: list[str] = []
     values: list[Any] = []
     _bound_time(dialect, stream, reach, conditions, values)

@@ -69,41 +69,30 @@ class CatalogMemo:
 class Catalog:
     """Everything declared and connected, as of one number."""
 
-    number: int = 0
-    declarations: Mapping[ConnectorKey, SourceDeclaration] = field(
-        default_factory=dict[ConnectorKey, SourceDeclaration]
-    )
-    connections: Mapping[ConnectionId, Connection] = field(default_factory=dict[ConnectionId, Connection])
-    streams: Mapping[tuple[ConnectorKey, StreamName], StreamTable] = field(
-        default_factory=dict[tuple[ConnectorKey, StreamName], StreamTable]
-    )
-    shelves: Mapping[tuple[ConnectionId, StreamName], Shelf] = field(
-        default_factory=dict[tuple[ConnectionId, StreamName], Shelf]
-    )
+    number: int
+    #: The newest version of each.
+    declarations: Mapping[ConnectorKey, SourceDeclaration]
+    connections: Mapping[ConnectionId, Connection]
+    streams: Mapping[tuple[ConnectorKey, StreamName], StreamTable]
+    shelves: Mapping[tuple[ConnectionId, StreamName], Shelf]
     #: The shelves of what rules hide, where there is any.
-    hidden_shelves: Mapping[tuple[ConnectionId, StreamName], Shelf] = field(
-        default_factory=dict[tuple[ConnectionId, StreamName], Shelf]
-    )
-    by_sid: Mapping[int, Shelf] = field(default_factory=dict[int, Shelf])
+    hidden_shelves: Mapping[tuple[ConnectionId, StreamName], Shelf]
+    by_sid: Mapping[int, Shelf]
     #: What an older version declared and the newest does not: stored, and out of every reach.
-    retired: Mapping[tuple[ConnectorKey, StreamName], StreamTable] = field(
-        default_factory=dict[tuple[ConnectorKey, StreamName], StreamTable]
-    )
-    retired_shelves: tuple[Shelf, ...] = ()
+    retired: Mapping[tuple[ConnectorKey, StreamName], StreamTable]
+    retired_shelves: tuple[Shelf, ...]
     #: Every version that was declared, the newest last.
-    versions: Mapping[ConnectorKey, Sequence[SourceDeclaration]] = field(
-        default_factory=dict[ConnectorKey, Sequence[SourceDeclaration]]
-    )
+    versions: Mapping[ConnectorKey, Sequence[SourceDeclaration]]
     #: What no client ever sees.
-    rules: tuple[HidingRule, ...] = ()
-    #: How the engine writes its SQL; None: nothing was read yet.
-    dialect: Dialect | None = field(default=None, compare=False, repr=False)
+    rules: tuple[HidingRule, ...]
+    #: How the engine writes its SQL.
+    dialect: Dialect = field(compare=False, repr=False)
     memo: CatalogMemo = field(default_factory=CatalogMemo, compare=False, repr=False)
 
     @property
-    def shelf_count(self) -> int:
-        """How many shelves the file has, with those of streams that are declared no longer."""
-        return len(self.by_sid) + len(self.retired_shelves)
+    def all_shelves(self) -> tuple[Shelf, ...]:
+        """Every shelf of the file, with those of streams that are declared no longer."""
+        return (*self.by_sid.values(), *self.retired_shelves)
 
     def stream_of(self, connection_id: ConnectionId, stream: StreamName) -> StreamTable:
         """Find a stream through one of its connections."""
