@@ -119,7 +119,7 @@ BUGS = (
         "tests/store/test_rules.py::test_records_are_compared_again_when_rules_find_more_than_before",
         "records are compared with rules once",
         "src/headgate/store/changes/hiding.py",
-        "move(database, catalog, shelves[sid], list(found), at=self._now())",
+        "move(database, catalog, shelves[sid], list(rids), at=self._now())",
         "list(found)",
     ),
     # Background work
@@ -143,7 +143,7 @@ BUGS = (
         "::test_reads_that_their_callers_left_before_their_turn_are_never_done",
         "reads stay in the queue when their callers leave",
         "src/headgate/store/engines/postgres_readers.py",
-        "self._asked.remove(asked)",
+        "self._asked.remove(waiting)",
         "pass",
     ),
     Bug(

@@ -62,10 +62,10 @@ def erase_record(
             catalog = current(database)
             # One that a rule has hidden since has a tombstone among the others, with its key.
             shelves = catalog.shelves_at(connection_id, stream)
-            found = [(at, row) for at in shelves if (row := _find(database, at, record_id)) is not None]
-            if not found:
+            erased = [(at, row) for at in shelves if (row := _find(database, at, record_id)) is not None]
+            if not erased:
                 raise NotFound(f"There is no record '{record_id}' in that stream.")
-            for shelf, row in found:
+            for shelf, row in erased:
                 _erase_words(database, shelf, row)
                 _erase_rows(database, shelf, row, _erased_id(key, row.rid, record_id))
             _erase_notes(database)

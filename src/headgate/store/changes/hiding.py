@@ -58,14 +58,14 @@ def find(database: Database, catalog: Catalog, rule: HidingRule) -> FoundRecords
 
 def count(database: Database, catalog: Catalog, rule: HidingRule) -> RuleCount:
     """Count the records that a rule finds, hidden or not; in a read transaction."""
-    found: dict[StreamName, int] = {}
+    counts: dict[StreamName, int] = {}
     before = 0
     for shelf in catalog.by_sid.values():
         size = sum(1 for _ in _matches(database, shelf, rule))
         before += size if shelf.is_hidden else 0
         if size:
-            found[shelf.name] = found.get(shelf.name, 0) + size
-    return RuleCount(found, before)
+            counts[shelf.name] = counts.get(shelf.name, 0) + size
+    return RuleCount(counts, before)
 
 
 def hidden_counts(database: Database, catalog: Catalog) -> dict[RuleId, int]:
@@ -76,7 +76,7 @@ def hidden_counts(database: Database, catalog: Catalog) -> dict[RuleId, int]:
     }
 
 
-def add(database: Database, rule: HidingRule, found: FoundRecords, *, at: int) -> int:
+def add(database: Database, rule: HidingRule, matches: FoundRecords, *, at: int) -> int:
     """Add a rule and hide what it finds, inside the writer's transaction; gives how many records that were."""
     before = current(database).rules
     if not before:
@@ -89,8 +89,8 @@ def add(database: Database, rule: HidingRule, found: FoundRecords, *, at: int) -
     catalog = current(database)
     moved = 0
     for shelf in _shelves(catalog, is_hidden=False):
-        changed = database.all(database.sql["changed_rids"], (shelf.sid, found.seq, shelf.sid << RID_SHIFT))
-        rids = sorted({*found.rids.get(shelf.sid, ()), *(rid for (rid,) in changed)})
+        changed = database.all(database.sql["changed_rids"], (shelf.sid, matches.seq, shelf.sid << RID_SHIFT))
+        rids = sorted({*matches.rids.get(shelf.sid, ()), *(rid for (rid,) in changed)})
         moved += move(database, catalog, shelf, rids, at=at)
     return moved
 
@@ -137,9 +137,9 @@ def move(database: Database, catalog: Catalog, shelf: Shelf, rids: Sequence[int]
 
 
 def _move_from(database: Database, shelf: Shelf, hider: Hider, rids: Sequence[int], *, at: int) -> int:
-    asked = msgspec.json.encode(rids).decode()
+    numbers = msgspec.json.encode(rids).decode()
     items: dict[RecordId, Incoming] = {}
-    for row in database.rows(_Moving, database.sql["records_to_move"], (asked,)):
+    for row in database.rows(_Moving, database.sql["records_to_move"], (numbers,)):
         values = values_of(database, shelf.stream, row.rid, row.long, row.body)
         if values is not None and hider.hides(values) is not shelf.is_hidden:
             items[row.record_id] = _incoming(database, shelf, row, values, at=at)
@@ -205,8 +205,8 @@ class RuleComparison:
             rows = database.all(database.sql["live_records_after"], (self._after, _AT_ONCE))
             catalog = current(database)
             shelves = {shelf.sid: shelf for shelf in catalog.all_shelves}
-            for sid, found in groupby((rid for rid, *_ in rows), lambda rid: rid >> RID_SHIFT):
-                move(database, catalog, shelves[sid], list(found), at=self._now())
+            for sid, rids in groupby((rid for rid, *_ in rows), lambda rid: rid >> RID_SHIFT):
+                move(database, catalog, shelves[sid], list(rids), at=self._now())
             if not rows:
                 database.run(database.sql["set_rules_version"], (rules.VERSION,))
         self._after = rows[-1][0] if rows else 0

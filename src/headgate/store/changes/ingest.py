@@ -140,8 +140,8 @@ def _write(database: Database, checked: CheckedBatch) -> None:
     if is_append_only:
         # What an append-only stream holds stays as it is, unless this batch removes it.
         cleared = {item.id for item in checked.incoming if item.op is Op.DELETE}
-        held = {key for known in stored.values() for key, old in known.items() if not old.is_deleted}
-        items = {key: item for key, item in items.items() if key in cleared or key not in held}
+        live = {key for known in stored.values() for key, old in known.items() if not old.is_deleted}
+        items = {key: item for key, item in items.items() if key in cleared or key not in live}
     pair.put(items, stored)
 
 

@@ -116,13 +116,13 @@ class UnusedFiles:
         now = self._now()
         stored_before = now - WAIT_US
         unused = [BlobId(row[0]) for row in database.all(database.sql["unused_blobs"], (stored_before,))]
-        self._unused_since = {one: self._unused_since.get(one, now) for one in unused}
-        due = [one for one, since in self._unused_since.items() if since <= now - HOUR_US]
+        self._unused_since = {blob_id: self._unused_since.get(blob_id, now) for blob_id in unused}
+        due = [blob_id for blob_id, since in self._unused_since.items() if since <= now - HOUR_US]
         if due:
             with database.writing():
-                rows = [(one, stored_before) for one in due[:_AT_ONCE]]
+                rows = [(blob_id, stored_before) for blob_id in due[:_AT_ONCE]]
                 database.many(database.sql["delete_unused_blob"], rows)
-                database.many(database.sql["note_gone_blob"], [(one,) for one, _ in rows])
+                database.many(database.sql["note_gone_blob"], [(blob_id,) for blob_id, _ in rows])
         if database.one(database.sql["gone_blobs"]) is not None:
             # After the rows that name them: a process that is stopped in between leaves a whole store.
             remove_gone(database, lambda gone: self._remove(database, gone))

@@ -160,10 +160,10 @@ class WordMerging:
     def step(self, database: Database) -> bool:
         """Merge some segments; returns whether more may be left."""
         with database.writing():
-            found = self._next(database)
-            if found is not None:
-                merge_segments(database, *found)
-        return found is not None
+            segments = self._next(database)
+            if segments is not None:
+                merge_segments(database, *segments)
+        return segments is not None
 
     def _next(self, database: Database) -> tuple[int, int, list[int]] | None:
         fields: defaultdict[tuple[int, int], list[SegmentSize]] = defaultdict(list)

@@ -84,9 +84,9 @@ class _SqliteReader:
         catalog = self.database.known_catalog
         if catalog is not None and not plan.expand and not self.database.is_frozen:
             try:
-                found = find(self.database, catalog, plan)
+                records = find(self.database, catalog, plan)
                 if self.database.snapshot_version() == self._version:
-                    return found
+                    return records
             except (apsw.Error, HeadgateError):
                 # An old catalog may be the reason. Otherwise the second attempt meets the failure again.
                 pass

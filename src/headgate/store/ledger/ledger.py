@@ -359,10 +359,10 @@ def put_token(database: Database, token: IssuedToken) -> None:
     database.run(database.sql["insert_token"], _token_row(token))
 
 
-def _grant_row(one: IssuedGrant) -> tuple[Any, ...]:
-    grant = one.grant
+def _grant_row(issued: IssuedGrant) -> tuple[Any, ...]:
+    grant = issued.grant
     document = msgspec.json.encode(grant)
-    return grant.id, document, one.package_id, grant.issued_at, one.consumed_at, one.daily_records
+    return grant.id, document, issued.package_id, grant.issued_at, issued.consumed_at, issued.daily_records
 
 
 def _token_row(token: IssuedToken) -> tuple[Any, ...]:

@@ -266,9 +266,9 @@ def _rows(
         "marks": ", ".join("?" for _ in table.key),
     }
     statement = side.database.sql["rows_in_key_order" if after is None else "rows_after_key"]
-    shown = side.shown(table.name, columns)
+    conversions = side.shown(table.name, columns)
     for row in side.database.each(statement.format(**named), after or ()):
-        yield _converted(shown, row)
+        yield _converted(conversions, row)
 
 
 def _converted(conversions: Sequence[Conversion], row: _Row) -> _Row:
@@ -336,11 +336,11 @@ async def _copy_blobs(source: StoreSide, target: StoreSide) -> int:
         if target.has_blob(blob_id):
             continue
         try:
-            made, _ = await target.blobs.write(_pieces(source.blobs, blob_id))
+            written, _ = await target.blobs.write(_pieces(source.blobs, blob_id))
         except BlobNotFound:
             missing += 1
             continue
-        if made != blob_id:
+        if written != blob_id:
             raise IntegrityBroken(
                 f"The file {blob_id} is not what was stored.", hint="Run 'headgate store fsck'."
             )
@@ -361,8 +361,8 @@ def _compare(source: StoreSide, target: StoreSide, plan: _Plan, count: _Count) -
 
 
 def _refuse_difference(what: str, *both: Iterator[_Row]) -> None:
-    one, other = map(_digest, both)
-    if one != other:
+    first, other = map(_digest, both)
+    if first != other:
         raise IntegrityBroken(
             f"The copy differs from the source in {what}.",
             hint="It cannot be opened. Remove it, and copy again.",

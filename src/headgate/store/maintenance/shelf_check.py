@@ -246,25 +246,25 @@ class WordIndexCheck:
             np.array([NO_TIME if time is None else time for _, time in places], np.int64),
         )
         for fid in self._shelf.stream.searched.values():
-            held = self._held(fid)
-            missing, surplus = due - held, held - due
+            indexed = self._held(fid)
+            missing, surplus = due - indexed, indexed - due
             yield from (
                 (number, "The record is missing in the search index.") for number, _ in sorted(missing)
             )
             yield from ((number, "The search index has a text too many.") for number, _ in sorted(surplus))
-        for gid, _, text_count, occurrence_count, held, firsts, bounds, *_ in self._segments:
-            if not self._is_whole(gid, text_count, occurrence_count, held, firsts, bounds):
+        for gid, _, text_count, occurrence_count, indexed, firsts, bounds, *_ in self._segments:
+            if not self._is_whole(gid, text_count, occurrence_count, indexed, firsts, bounds):
                 yield 0, "A segment of the search index is damaged."
 
     def _held(self, fid: int) -> set[tuple[int, int]]:
-        held: set[tuple[int, int]] = set()
+        indexed: set[tuple[int, int]] = set()
         for _, own, text_count, _, _, _, _, numbers, times, dead in self._segments:
             if own == fid and len(numbers) == 4 * text_count and len(times) == 8 * text_count:
                 alive = np.ones(text_count, np.bool_)
                 alive[dead_texts(dead)[dead_texts(dead) < text_count]] = False
-                found = np.frombuffer(numbers, "<u4")[alive], np.frombuffer(times, "<i8")[alive]
-                held |= _pairs(*found)
-        return held
+                pair = np.frombuffer(numbers, "<u4")[alive], np.frombuffer(times, "<i8")[alive]
+                indexed |= _pairs(*pair)
+        return indexed
 
     def _is_whole(
         self,

@@ -158,11 +158,11 @@ def _with_forms(need: Need, forms: Iterable[str]) -> Need:
 
 def _need(term: Term) -> Need | None:
     every = (term, *term.alternatives)
-    written = [form for one in every for form in (one, *_without_particle(one))]
-    choices = [choice for one in written if (choice := _choice(one)) is not None]
+    written = [form for form_of in every for form in (form_of, *_without_particle(form_of))]
+    choices = [choice for form_of in written if (choice := _choice(form_of)) is not None]
     if not choices:
         return None
-    return Need(" OR ".join(map(_name, every)), tuple(choices), all(one.is_strict for one in every))
+    return Need(" OR ".join(map(_name, every)), tuple(choices), all(form_of.is_strict for form_of in every))
 
 
 def _without_particle(term: Term) -> Iterator[Term]:

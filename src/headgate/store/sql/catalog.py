@@ -99,20 +99,20 @@ class Catalog:
         connection = self.connections.get(connection_id)
         if connection is None:
             raise ConnectionNotFound
-        found = self.streams.get((connection.connector_key, stream))
-        if found is None:
+        table = self.streams.get((connection.connector_key, stream))
+        if table is None:
             raise StreamNotDeclared(f"There is no stream '{stream}'.")
-        return found
+        return table
 
     def shelves_of(self, reach: Reach) -> list[Shelf]:
         """Return the shelves that a reach covers and that hold anything; refuse a bound they cannot keep."""
         keys = [(connection_id, reach.stream) for connection_id in reach.connection_ids]
-        found = [shelf for key in keys if (shelf := self.shelves.get(key)) is not None]
+        shelves = [shelf for key in keys if (shelf := self.shelves.get(key)) is not None]
         if reach.with_hidden:
-            found += [shelf for key in keys if (shelf := self.hidden_shelves.get(key)) is not None]
-        if reach.time is not None and any(shelf.stream.time_field != reach.time.field for shelf in found):
+            shelves += [shelf for key in keys if (shelf := self.hidden_shelves.get(key)) is not None]
+        if reach.time is not None and any(shelf.stream.time_field != reach.time.field for shelf in shelves):
             raise GrantInvalid(f"Time cannot be bounded by '{reach.time.field}' in this stream.")
-        return found
+        return shelves
 
     def shelves_at(self, connection_id: ConnectionId, stream: StreamName) -> list[Shelf]:
         """Return both shelves of a stream of a connection: that of what may be shown, and that of what is hidden."""
@@ -209,12 +209,12 @@ def _streams(
     fields: dict[int, list[tuple[Any, ...]]] = {}
     for stid, *row in database.all(database.sql["fields"]):
         fields.setdefault(stid, []).append(tuple(row))
-    found: dict[tuple[ConnectorKey, StreamName], StreamTable] = {}
+    tables: dict[tuple[ConnectorKey, StreamName], StreamTable] = {}
     for stid, key, name in database.all(database.sql["streams"]):
         declared = [version.streams[name] for version in versions[key] if name in version.streams][-1]
         table = stream_table(stid, key, declared, fields.get(stid, []))
-        found[key, name] = replace(table, foreign_keys=foreign_keys(versions[key], name))
-    return found
+        tables[key, name] = replace(table, foreign_keys=foreign_keys(versions[key], name))
+    return tables
 
 
 def foreign_keys(versions: Iterable[SourceDeclaration], name: StreamName) -> frozenset[FieldName]:

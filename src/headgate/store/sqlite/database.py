@@ -364,15 +364,15 @@ def _open_frozen(path: Path) -> tuple[Any, tuple[int, int]]:
 
 
 def _looks(path: Path) -> tuple[int, int]:
-    found = path.stat()
-    return found.st_mtime_ns, found.st_size
+    status = path.stat()
+    return status.st_mtime_ns, status.st_size
 
 
 def refuse_old_sqlite() -> None:
     """Refuse to write with a SQLite that is known to lose writes."""
-    found = apsw.SQLITE_VERSION_NUMBER
-    if found < OLDEST_SAFE:
-        raise StorageUnusable(f"SQLite {found} is too old.", hint="Upgrade the apsw package.")
+    version = apsw.SQLITE_VERSION_NUMBER
+    if version < OLDEST_SAFE:
+        raise StorageUnusable(f"SQLite {version} is too old.", hint="Upgrade the apsw package.")
 
 
 def _refuse_lost_log(path: Path) -> None:
