@@ -40,7 +40,7 @@ class Remains(Protocol):
         """Remove the bytes of files, inside a writer's transaction."""
 
     def remove_copies(self) -> int:
-        """Remove copies of the store that migrations and stopped commands left; gives how many."""
+        """Remove copies of the store that migrations and stopped commands left; returns how many."""
         ...
 
     def remove_bytes(self) -> None:

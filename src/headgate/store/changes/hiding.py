@@ -77,7 +77,7 @@ def hidden_counts(database: Database, catalog: Catalog) -> dict[RuleId, int]:
 
 
 def add(database: Database, rule: HidingRule, matches: FoundRecords, *, at: int) -> int:
-    """Add a rule and hide what it finds, inside the writer's transaction; gives how many records that were."""
+    """Add a rule and hide what it finds, inside the writer's transaction; returns how many records that were."""
     before = current(database).rules
     if not before:
         # All records are compared with all rules below.
@@ -96,7 +96,7 @@ def add(database: Database, rule: HidingRule, matches: FoundRecords, *, at: int)
 
 
 def remove(database: Database, rule_id: RuleId, *, at: int) -> int:
-    """Remove a rule, inside the writer's transaction; gives how many records may be shown again."""
+    """Remove a rule, inside the writer's transaction; returns how many records may be shown again."""
     if database.one(database.sql["delete_hiding_rule"], (rule_id,)) is None:
         raise NotFound("There is no such rule.", hint="See 'headgate rules list'.")
     bump_catalog(database)
@@ -128,7 +128,7 @@ def _matches(database: Database, shelf: Shelf, rule: HidingRule) -> Iterator[int
 
 
 def move(database: Database, catalog: Catalog, shelf: Shelf, rids: Sequence[int], *, at: int) -> int:
-    """Look at records of a shelf again, and put each on the shelf where it belongs; gives how many moved."""
+    """Look at records of a shelf again, and put each on the shelf where it belongs; returns how many moved."""
     hider = Hider(catalog.rules, shelf.name)
     return sum(
         _move_from(database, shelf, hider, rids[start : start + _AT_ONCE], at=at)

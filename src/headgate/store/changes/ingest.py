@@ -100,7 +100,7 @@ def take(database: Database, checked: CheckedBatch) -> IngestReport:
 def delete(
     database: Database, connection_id: ConnectionId, stream: StreamName, record_id: RecordId, *, at: int
 ) -> bool:
-    """Remove one record, inside the writer's transaction; says whether it was there."""
+    """Remove one record, inside the writer's transaction; returns whether it was there."""
     catalog = current(database)
     table = catalog.stream_of(connection_id, stream)
     shelves = catalog.shelves_at(connection_id, stream)

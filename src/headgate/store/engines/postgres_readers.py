@@ -98,7 +98,7 @@ class _AskedRead(Generic[_T]):
         self.result: asyncio.Future[_T] = asyncio.get_running_loop().create_future()
 
     def do(self, reader: PostgresReader) -> None:
-        """Do it in the thread that calls this, and give the caller what came of it."""
+        """Do it in the thread that calls this, and deliver the outcome to the caller."""
         try:
             with memory.alone():
                 memory.require(READ_BYTES)

@@ -94,7 +94,7 @@ class BlobContents(Protocol):
     """Where the bytes of files lie."""
 
     async def write(self, content: AsyncIterator[bytes]) -> tuple[BlobId, int]:
-        """Store a file under the digest of its content; gives its id and size."""
+        """Store a file under the digest of its content; returns its id and size."""
         ...
 
     def read(self, blob_id: BlobId, start: int, end: int | None) -> AsyncIterator[bytes]:
@@ -228,7 +228,7 @@ class Store:
         return tuple((await self._readers.catalog()).connections.values())
 
     async def rename_connection(self, connection_id: ConnectionId, display_name: str) -> Connection:
-        """Return a connection another name."""
+        """Rename a connection."""
         await self._writer.run(lambda database: accounts.rename(database, connection_id, display_name))
         renamed = await self._readers.short(lambda _, catalog: catalog.connections.get(connection_id))
         if renamed is None:
@@ -261,7 +261,7 @@ class Store:
     async def delete_record(
         self, connection_id: ConnectionId, stream: StreamName, record_id: RecordId, *, at: int
     ) -> bool:
-        """Remove a record; a tombstone stays for readers that had seen it. Says whether it was there."""
+        """Remove a record; a tombstone stays for readers that had seen it; returns whether it was there."""
         was_there = await self._writer.run(
             lambda database: ingest.delete(database, connection_id, stream, record_id, at=at), is_small=True
         )
@@ -298,7 +298,7 @@ class Store:
         return count
 
     async def put_blob(self, content: AsyncIterator[bytes], mime_type: str) -> tuple[BlobId, int]:
-        """Store a file under the digest of its content; gives its id and size."""
+        """Store a file under the digest of its content; returns its id and size."""
         self._writer.refuse_without_room()
         blob_id, size = await self._files.write(content)
         at = self._now()

@@ -111,7 +111,7 @@ def question_words(words: Collection[str]) -> frozenset[str]:
 
 
 def at_particles(text: str) -> tuple[list[str], list[str]]:
-    """Cut what is written without spaces at its Japanese particles; gives the rest, and the particles.
+    """Cut what is written without spaces at its Japanese particles; returns the rest, and the particles.
 
     Other syllables between two signs are most often part of one word: "食べ物".
     """

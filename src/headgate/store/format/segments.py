@@ -323,7 +323,7 @@ def _read(leaves: Iterable[Leaf]) -> _Postings:
     ends = accumulate(len(leaf.counts) // 4 for leaf in every[:-1])
     begun_before = [end for end in ends if words[end] == words[end - 1]]
     if begun_before:
-        # A word goes on that was begun in the leaf before.
+        # A word that continues from the previous leaf.
         is_first = np.ones(len(words), np.bool_)
         is_first[begun_before] = False
         counts = np.bincount(np.cumsum(is_first) - 1, counts).astype(np.int64)

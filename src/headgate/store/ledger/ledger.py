@@ -51,7 +51,7 @@ class LedgerConnections(Protocol):
     """How an engine runs the statements of a ledger."""
 
     async def version(self) -> int:
-        """Return a number that is another one after anything was written that a look-up may depend on."""
+        """Return the version; it differs after every write that a look-up may depend on."""
         ...
 
     async def look_up(self, work: Callable[[Database], _T]) -> _T:
@@ -81,7 +81,7 @@ class Ledger:
 
     def __init__(self, connections: LedgerConnections) -> None:
         self.connections = connections
-        #: Returns a number that is another one after anything was written: what was looked up before may be old.
+        #: Returns the version; it differs after every write, so older look-ups are stale.
         self.version = connections.version
 
     @property
@@ -141,7 +141,7 @@ class Ledger:
         return tuple(_owner_token(*row) for row in rows)
 
     async def revoke_token(self, digest: bytes, at: int) -> bool:
-        """End a token for good. Says whether it was there."""
+        """End a token for good; returns whether it was there."""
 
         def work(database: Database) -> bool:
             database.run(database.sql["revoke_token"], (at, digest))
@@ -166,7 +166,7 @@ class Ledger:
         await self.connections.change(lambda database: put_token(database, token), is_small=False)
 
     async def replace_grant(self, before: IssuedGrant, after: IssuedGrant) -> bool:
-        """Keep a grant with other terms under the same id. Says whether it was there as it was before."""
+        """Keep a grant with other terms under the same id; returns whether it was there as it was before."""
 
         def work(database: Database) -> bool:
             row = database.one(database.sql["grant_by_id"], (before.grant.id,))
@@ -183,7 +183,7 @@ class Ledger:
         return await self.connections.change(work)
 
     async def revoke(self, grant_id: GrantId, at: int) -> bool:
-        """End a grant for good. Says whether it was there."""
+        """End a grant for good; returns whether it was there."""
 
         def work(database: Database) -> bool:
             database.run(database.sql["revoke_grant"], (at, grant_id))

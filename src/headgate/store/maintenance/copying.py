@@ -23,7 +23,7 @@ from headgate.store.changes.stored_rows import put_typed_rows
 from headgate.store.format import analyser
 from headgate.store.format.records import shelf_rows
 from headgate.store.format.streams import Shelf, StreamTable
-from headgate.store.maintenance.copied_tables import FACTS, TABLES, Changing, Table
+from headgate.store.maintenance.copied_tables import FACTS, TABLES, CopyMode, Table
 from headgate.store.maintenance.fsck import BlobPieces
 from headgate.store.sql.catalog import current, note_catalog_sum
 from headgate.store.sql.database import Database
@@ -41,7 +41,7 @@ class CopiedBlobs(BlobPieces, Protocol):
     """Where the bytes of files are copied from and to."""
 
     async def write(self, content: AsyncIterator[bytes]) -> tuple[BlobId, int]:
-        """Store a file under the digest of its content; gives its id and size."""
+        """Store a file under the digest of its content; returns its id and size."""
         ...
 
 
@@ -174,7 +174,9 @@ def _row_count(database: Database, table: Table) -> int:
 def _state(source: StoreSide, counts: Mapping[Table, int]) -> int:
     """Return a number that is another one if a row changed which a copy may hold already."""
     facts = dict(source.database.all(source.database.sql["facts"]))
-    noted = sorted((table.name, count) for table, count in counts.items() if table.changing is Changing.NOTED)
+    noted = sorted(
+        (table.name, count) for table, count in counts.items() if table.mode is CopyMode.RESTART_IF_CHANGED
+    )
     shelves = source.database.all(source.database.sql["shelf_states"])
     numbers = sorted(source.given_numbers().items())
     known = ([facts[name] for name in FACTS], numbers, noted, shelves)
@@ -230,7 +232,7 @@ def _put_fact(target: StoreSide, name: str, value: int) -> None:
 
 def _copy_rows(source: StoreSide, target: StoreSide, plan: _Plan, count: _Count) -> None:
     for table, columns in plan.tables.items():
-        if table.changing is Changing.ANYHOW:
+        if table.mode is CopyMode.WHOLE:
             with target.database.writing():
                 target.database.run(target.database.sql["delete_all_rows"].format(table=table.name))
                 count.add(_put(target, table, columns, list(_rows(source, table, columns))))

@@ -236,7 +236,7 @@ class WordIndexCheck:
         self._segments: list[tuple[Any, ...]] = []
 
     def run(self, places: Sequence[tuple[int, int | None]]) -> Iterator[tuple[int, str]]:
-        """Check everything; gives the number of a record (0: of none) and what is wrong with it.
+        """Check everything; returns the number of a record (0: of none) and what is wrong with it.
 
         ``places`` are the number and the time of every live record.
         """
@@ -305,7 +305,7 @@ def _pairs(numbers: Numbers, times: Numbers) -> set[tuple[int, int]]:
 def check_vectors(
     database: Database, shelf: Shelf, places: Sequence[tuple[int, int | None]]
 ) -> Iterator[tuple[int, str]]:
-    """Check everything; gives the number of a record (0: of none) and what is wrong with it.
+    """Check everything; returns the number of a record (0: of none) and what is wrong with it.
 
     ``places`` are the number and the time of every live record.
     """

@@ -142,7 +142,7 @@ class LexicalSearch:
         return self._matcher.is_cut
 
     def ranking(self) -> LexicalRanking:
-        """Find the matches, and give the next of them in order: as many as the plan's limit, and one more."""
+        """Find the matches, and return the next of them in order: as many as the plan's limit, and one more."""
         frozen, seen = _read_position(self._plan.after, len(self._question.needs))
         words = self._find(frozen)
         if not words:

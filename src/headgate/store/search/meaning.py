@@ -287,7 +287,7 @@ class MeaningSearch:
             count *= 4
 
     def _compared(self, blocks: Sequence[VisibleBlock]) -> Numbers:
-        """Compare every visible vector with that of the query; gives the similarities, block after block."""
+        """Compare every visible vector with that of the query; returns the similarities, block after block."""
         parts = [similarities(self._asked.vector, block.rows.vectors, block.inverse) for block in blocks]
         return np.concatenate(parts) if parts else np.empty(0, np.float32)
 

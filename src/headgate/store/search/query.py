@@ -59,7 +59,7 @@ class SearchQuestion:
     needs: tuple[Need, ...]
     #: What no hit may hold.
     excluded: tuple[Need, ...]
-    #: Words without a subject, which do not decide.
+    #: Function words, which are not required.
     left_out: tuple[str, ...]
 
 
@@ -79,7 +79,7 @@ def understand(terms: Sequence[Term]) -> SearchQuestion:
 
 
 def _without_particles(terms: Sequence[Term]) -> tuple[list[Term], tuple[str, ...]]:
-    """Cut Japanese into words at its particles; gives the terms, and the particles.
+    """Cut Japanese into words at its particles; returns the terms, and the particles.
 
     It stays as it is where there is nothing else, or where there would be too many terms.
     """

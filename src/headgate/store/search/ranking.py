@@ -22,7 +22,7 @@ TITLE_WEIGHT, PEOPLE_WEIGHT, PROSE_WEIGHT = 2.5, 2.0, 1.0
 FORM_FACTOR, PREFIX_FACTOR, CORRECTED_FACTOR = 0.8, 0.8, 0.5
 _SATURATION, _LENGTH_PART, _USUAL_LENGTH = 1.2, 0.6, 64.0
 _CLOSENESS = 0.5
-#: Closeness is not looked at where there is more to compare: the words are frequent, and says little then.
+#: Closeness is not looked at where there is more to compare: the words are frequent, so closeness says little.
 _CLOSE_MOST = 400_000
 #: Where more than one record in so many holds a word, matches are noted in a column of all records.
 _ONE_IN = 32

@@ -44,7 +44,7 @@ class BoundedMemo(dict[_Key, _Value]):
         self._most = most
 
     def remember(self, key: _Key, value: _Value) -> _Value:
-        """Add a value, and give it back."""
+        """Add a value, and return it."""
         if len(self) >= self._most:
             self.clear()
         self[key] = value
