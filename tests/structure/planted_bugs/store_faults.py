@@ -97,8 +97,8 @@ BUGS = (
         _LOG_IN_LOOP,
         "the whole log is in memory to be sent",
         "src/headgate/audit/activity.py",
-        "while found := await ledger.entries(after, _AT_ONCE):",
-        "while found := await ledger.entries(after, 10**9):",
+        "while entries := await ledger.entries(after, _AT_ONCE):",
+        "while entries := await ledger.entries(after, 10**9):",
     ),
     # Rules
     Bug(
@@ -112,8 +112,8 @@ BUGS = (
         "tests/policy/test_hiding.py::test_a_rule_by_value_hides_records_whose_field_has_it",
         "an address is only seen at the end of a text",
         "src/headgate/policy/hiding.py",
-        'equals(found[0].replace(" ", "").strip(".\'")) for found in _ADDRESS.finditer(text)',
-        "equals(found) for found in text.split()[-1:]",
+        'equals(match[0].replace(" ", "").strip(".\'")) for match in _ADDRESS.finditer(text)',
+        "equals(match) for match in text.split()[-1:]",
     ),
     Bug(
         "tests/store/test_rules.py::test_a_rule_hides_whatever_a_search_for_its_words_finds",
