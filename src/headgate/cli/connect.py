@@ -1,6 +1,6 @@
 """``headgate connect``: let an agent program on this machine read, with a grant and a token made for it alone.
 
-``headgate doctor`` finds what keeps programs from connecting.
+``headgate doctor`` finds what keeps programs from connecting, and ``headgate try`` runs a tool as a client.
 """
 
 from __future__ import annotations
@@ -49,9 +49,11 @@ from headgate.cli.serve import cache_root_of
 from headgate.cli.terminal import AsJson, echo, many, put, require_home, settings_of, state_of
 from headgate.doctor.judging import Finding
 from headgate.doctor.probing import Examined, examine
-from headgate.errors import Conflict, HeadgateError, ResourceServerUnreachable
+from headgate.errors import Conflict, HeadgateError, NotFound, ResourceServerUnreachable
 from headgate.home import write_private
-from headgate.model.ids import ClientId, GrantId, RequestId
+from headgate.mcp.serve.looking import look, read_arguments
+from headgate.mcp.serve.results import Outcome
+from headgate.model.ids import ClientId, GrantId, RequestId, client_id, grant_id
 from headgate.reading.home import ReadContext
 from headgate.reading.local import LocalResourceServer
 from headgate.reading.port import ReadAnswer
@@ -311,3 +313,42 @@ def doctor(context: typer.Context, *, as_json: AsJson = False) -> None:
 def _line(finding: Finding) -> str:
     advice = f"\n       {finding.advice}" if finding.advice else ""
     return f"{_LEVELS[finding.level]:<5}  {finding.text}{advice}"
+
+
+def try_tool(
+    context: typer.Context,
+    tool: Annotated[str, typer.Argument(help="One of the six tools, such as search.", metavar="TOOL")],
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(help="The arguments: a JSON object, or NAME=VALUE.", metavar="[ARGUMENT]..."),
+    ] = None,
+    *,
+    client: Annotated[str, typer.Option("--as", help="The client.", metavar="CLIENT")],
+    grant: Annotated[
+        str | None, typer.Option(help="Use this grant; by default the newest.", metavar="GRANT")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a tool as a client, and print exactly what it would see.
+
+    The log lists it as your own read, and it does not count against the client's budget. --json prints the whole
+    result, with its structure.
+    """
+    settings = settings_of(context)
+
+    values = read_arguments(tool, arguments or [])
+
+    async def work() -> Outcome:
+        services = build_services(settings, prepare(settings))
+        async with services.running():
+            try:
+                named = await services.clients.client(client_id(client))
+                granted = named.readable(grant_id(grant) if grant else None)
+            except NotFound as error:
+                raise NotFound(error.message, hint="See 'headgate grants list'.") from None
+            access = await services.admission.access_as(granted)
+            address = mcp_url(settings).removesuffix("/mcp")
+            return await look(services.reads, access, tool, values, address)
+
+    done = asyncio.run(work())
+    put(done.whole() if as_json else None, [done.text], as_json=as_json)

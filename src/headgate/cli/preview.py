@@ -1,4 +1,4 @@
-"""What a client would see: the preview of a grant, and ``headgate try``, which runs a tool as a client."""
+"""Show what a grant would show before it is given, and ask before it covers everything."""
 
 from __future__ import annotations
 
@@ -6,22 +6,19 @@ import asyncio
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated
 
 import typer
 
 from headgate.auth.grants import Choice, chosen_terms
 from headgate.cli.grant_options import refused_choice, with_ids
-from headgate.cli.terminal import AsJson, day_text, many, put, settings_of, table
-from headgate.errors import InvalidAuthorizationDetails, InvalidRequest, NotFound
-from headgate.mcp.serve.looking import look, read_arguments
-from headgate.mcp.serve.results import Outcome
+from headgate.cli.terminal import day_text, many, table
+from headgate.errors import InvalidAuthorizationDetails, InvalidRequest
 from headgate.model.declaration import PEOPLE_FIELDS, TITLE_FIELDS
-from headgate.model.ids import RequestId, client_id, grant_id
+from headgate.model.ids import RequestId
 from headgate.model.instants import instant
 from headgate.reading.preview import GrantPreview, SampleField, preview
 from headgate.settings import Settings
-from headgate.wiring import build_services, mcp_url, prepare
+from headgate.wiring import build_services, prepare
 
 _SAMPLES = 3
 _SAMPLE_FIELDS = 5
@@ -110,42 +107,3 @@ def _rank(field: SampleField) -> int:
     if field.name in PEOPLE_FIELDS:
         return 1
     return 2 if instant(field.value) is not None else 3
-
-
-def try_tool(
-    context: typer.Context,
-    tool: Annotated[str, typer.Argument(help="One of the six tools, such as search.", metavar="TOOL")],
-    arguments: Annotated[
-        list[str] | None,
-        typer.Argument(help="The arguments: a JSON object, or NAME=VALUE.", metavar="[ARGUMENT]..."),
-    ] = None,
-    *,
-    client: Annotated[str, typer.Option("--as", help="The client.", metavar="CLIENT")],
-    grant: Annotated[
-        str | None, typer.Option(help="Use this grant; by default the newest.", metavar="GRANT")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Run a tool as a client, and print exactly what it would see.
-
-    The log lists it as your own read, and it does not count against the client's budget. --json prints the whole
-    result, with its structure.
-    """
-    settings = settings_of(context)
-
-    values = read_arguments(tool, arguments or [])
-
-    async def work() -> Outcome:
-        services = build_services(settings, prepare(settings))
-        async with services.running():
-            try:
-                named = await services.clients.client(client_id(client))
-                granted = named.readable(grant_id(grant) if grant else None)
-            except NotFound as error:
-                raise NotFound(error.message, hint="See 'headgate grants list'.") from None
-            access = await services.admission.access_as(granted)
-            address = mcp_url(settings).removesuffix("/mcp")
-            return await look(services.reads, access, tool, values, address)
-
-    done = asyncio.run(work())
-    put(done.whole() if as_json else None, [done.text], as_json=as_json)

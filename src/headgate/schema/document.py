@@ -21,7 +21,7 @@ Names = Annotated[list[Text], pydantic.Field(min_length=1)]
 
 
 class _DocumentPart(BaseModel):
-    # Built at the first use: most processes read no declaration from outside.
+    # Built at the first use, so defaults come from factories: most processes read no declaration from outside.
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
@@ -107,7 +107,7 @@ class QueryDocument(_DocumentPart):
 
     range_filters: dict[Text, list[Literal["gte", "gt", "lte", "lt"]]] = {}
     expand: list[ExpandDocument] = []
-    search: SearchDocument = SearchDocument()
+    search: SearchDocument = pydantic.Field(default_factory=SearchDocument)
     aggregations: AggregationsDocument | None = None
 
 
@@ -118,12 +118,12 @@ class StreamDocument(_DocumentPart):
     primary_key: Names
     selection: SelectionDocument
     description: str = ""
-    display: StreamDisplayDocument = StreamDisplayDocument()
+    display: StreamDisplayDocument = pydantic.Field(default_factory=StreamDisplayDocument)
     cursor_field: Text | None = None
     consent_time_field: Text | None = None
     views: list[ViewDocument] = []
     relationships: list[RelationshipDocument] = []
-    query: QueryDocument = QueryDocument()
+    query: QueryDocument = pydantic.Field(default_factory=QueryDocument)
 
 
 class PresetStreamDocument(_DocumentPart):
