@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from bench.homes import CACHE
 from headgate.home import Home
 from headgate.store.engines.commands import commands_of
-from headgate.store.maintenance.sqlite_check import check_store
+from headgate.store.maintenance.fsck import check_store
 from headgate.store.maintenance.sqlite_home import blob_files, reading_store, writing_store
 from headgate.store.sqlite.migrate import backup
 

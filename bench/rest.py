@@ -32,8 +32,7 @@ from headgate.model.plan import PagePlan, Reach, RecordPlan
 from headgate.model.rows import Batch
 from headgate.policy.allowance import SourceCatalog
 from headgate.settings import Settings, resolve
-from headgate.store.engines.sqlite import SqliteStore
-from headgate.store.engines.sqlite_ledger import SqliteLedger
+from headgate.store.engines.sqlite import SqliteLedger, SqliteStore
 from headgate.web.server import listen
 from headgate.wiring import now
 

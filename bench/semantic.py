@@ -32,8 +32,7 @@ from headgate.store.models.model import MeaningModel
 from headgate.store.models.multilingual import MultilingualEmbedder
 from headgate.store.sql.vector_blocks import NO_TIME, PART_SHIFT, VectorBlock, _insert, fids_key
 from headgate.store.sqlite import FILE
-from headgate.store.sqlite.database import open_writer
-from headgate.store.sqlite.dialect import SQL
+from headgate.store.sqlite.database import SQL, open_writer
 
 _NOW = 1_790_000_000_000_000
 _CONNECTIONS = 20

@@ -1,4 +1,10 @@
-"""Count the modules and functions of ours that one request walks through; prints the table of the architecture page."""
+"""Count the modules and functions of ours that one request walks through; prints the table of the architecture page.
+
+Counted is every call of a function of ours, in the thread of the event loop and in the threads of the store; a
+comprehension or a lambda is part of its function. Each request is counted after a first one like it, which fills what is
+remembered between requests. What threads do beside the request (idle tasks of the writer, the log) is not counted.
+Of a search only `headgate.store` is counted, and of that what the search runs: neither the ledger nor the writer.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +31,14 @@ _META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},
 }
+#: Threads that work beside requests.
+_BESIDE = {"headgate-writer"}
 #: What each walk may be: its unit, and how many at most.
 _MOST = {
     "a REST page": ("modules", 30),
+    "its part in the store": ("modules", 8),
     "a tool call": ("modules", 34),
-    "a search": ("functions below `reading`", 28),
+    "a search": ("functions", 28),
 }
 
 
@@ -61,6 +70,7 @@ def main() -> None:
 
 
 async def _walk_all(settings: Settings, token: str, connection: str) -> dict[str, list[CodeType]]:
+    notes = _Notes()
     program = wiring.build_services(settings, open_home(settings.home))
     app = hosting.web_app(program)
     call = {
@@ -79,32 +89,45 @@ async def _walk_all(settings: Settings, token: str, connection: str) -> dict[str
         for name, (method, path, content) in requests.items():
             # The first request fills what is remembered between requests.
             await _ask(app, token, method, path, content)
-            with _noting(walks.setdefault(name, [])):
+            with notes.into(walks.setdefault(name, [])):
                 await _ask(app, token, method, path, content)
-    search = [code for code in walks["a search"] if not _is_edge(code)]
-    return {**walks, "a search": search}
+    page, call, search = walks.values()
+    return {
+        "a REST page": page,
+        "its part in the store": [code for code in page if _folders(code)[0] == "store"],
+        "a tool call": call,
+        "a search": [
+            code for code in search if _folders(code)[0] == "store" and _folders(code)[1] != "ledger"
+        ],
+    }
 
 
-def _is_edge(code: CodeType) -> bool:
-    return Path(code.co_filename).relative_to(_OURS).parts[0] in {"web", "auth", "reading", "audit"}
+def _folders(code: CodeType) -> tuple[str, ...]:
+    return Path(code.co_filename).relative_to(_OURS).parts
 
 
-@contextmanager
-def _noting(codes: list[CodeType]) -> Iterator[None]:
-    """Note every call of a function of ours, in all threads; comprehensions are part of their function."""
+class _Notes:
+    """Notes calls while a walk is on. It is installed before any thread starts: Python 3.11 cannot add it to one that runs."""
 
-    def note(frame: FrameType, event: str, _argument: object) -> None:
-        code = frame.f_code
-        if event == "call" and code.co_filename.startswith(_OURS) and not code.co_name.startswith("<"):
+    def __init__(self) -> None:
+        self._codes: list[CodeType] | None = None
+        threading.setprofile(self._note)
+        sys.setprofile(self._note)
+
+    @contextmanager
+    def into(self, codes: list[CodeType]) -> Iterator[None]:
+        self._codes = codes
+        try:
+            yield
+        finally:
+            self._codes = None
+
+    def _note(self, frame: FrameType, event: str, _argument: object) -> None:
+        codes, code = self._codes, frame.f_code
+        if codes is None or event != "call" or threading.current_thread().name in _BESIDE:
+            return
+        if code.co_filename.startswith(_OURS) and not code.co_name.startswith("<"):
             codes.append(code)
-
-    threading.setprofile_all_threads(note) if sys.version_info >= (3, 12) else threading.setprofile(note)
-    sys.setprofile(note)
-    try:
-        yield
-    finally:
-        sys.setprofile(None)
-        threading.setprofile(None)
 
 
 async def _ask(app: Any, token: str, method: str, path: str, content: bytes) -> None:

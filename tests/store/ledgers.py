@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from headgate.home import Home
-from headgate.store.engines.postgres_ledger import PostgresLedger
-from headgate.store.engines.sqlite import SqliteStore
-from headgate.store.engines.sqlite_ledger import SqliteLedger
+from headgate.store.engines.postgres import PostgresLedger
+from headgate.store.engines.sqlite import SqliteLedger, SqliteStore
 from headgate.store.ledger.ledger import Ledger
 from headgate.store.ledger.oauth import OAuthStore
 from headgate.store.postgres.migrate import open_place

@@ -243,7 +243,7 @@ _KILLED = """
 import os, signal, sys
 from pathlib import Path
 from headgate.home import Home, home_in
-from headgate.store import maintenance
+from headgate.store.engines import commands
 from headgate.store.maintenance import copying
 
 copying._ROWS_AT_ONCE = 7

@@ -8,7 +8,7 @@ import msgspec
 from hypothesis import given, strategies as st
 
 from headgate.model.ids import FieldName
-from headgate.store.format.projection import Projector
+from headgate.store.format.records import Projector
 
 NAMES = st.text(min_size=1, max_size=4).map(FieldName)
 VALUES = st.none() | st.booleans() | st.integers() | st.text() | st.lists(st.text(), max_size=2)

@@ -17,7 +17,7 @@ from headgate.model.grant import Grant, TimeConstraint
 from headgate.model.hiding import HidingRule, RuleId, RuleKind
 from headgate.model.ids import ConnectionId, FieldName, RecordId
 from headgate.store.engines import store as engine
-from headgate.store.search.hybrid import SearchMemory
+from headgate.store.search.meaning import SearchMemory
 from tests.in_process import LocalProgram, local_program, record
 from tests.policy.worlds import grant, stream_grant
 from tests.schema.declarations import declaration

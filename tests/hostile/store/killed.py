@@ -22,7 +22,7 @@ from pathlib import Path
 from headgate.home import Home
 from headgate.model.ids import ConnectionId
 from headgate.store.maintenance.sqlite_home import writing_store
-from headgate.store.sqlite import checkpoint
+from headgate.store.sqlite import database as databases
 from tests.hostile.store.scene import batch, connect, damages, line, new_home, open_store, with_store
 
 LINES = 12
@@ -115,7 +115,7 @@ def run_home(home: Home, kills: int, chance: random.Random, figures: Figures) ->
 
 
 def run(place: Path, kills: int, seed: int) -> Figures:
-    checkpoint.WAL_BYTES = 256 * 1024
+    databases.WAL_BYTES = 256 * 1024
     chance, figures = random.Random(seed), Figures()
     for done in range(0, kills, KILLS_A_HOME):
         home = new_home(place / str(done))

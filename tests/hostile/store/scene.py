@@ -15,9 +15,9 @@ from headgate.model.record import Connection, Record
 from headgate.model.rows import Batch, IngestReport, OnInvalid
 from headgate.store.changes import accounts, declare, ingest
 from headgate.store.engines.sqlite import SqliteStore
-from headgate.store.maintenance.sqlite_check import check_store
+from headgate.store.maintenance.fsck import check_store
 from headgate.store.maintenance.sqlite_home import blob_files, reading_store
-from headgate.store.sql.catalog import Catalog, current
+from headgate.store.sql.catalog import current
 from headgate.store.sqlite.database import SqliteDatabase
 from headgate.store.sqlite.migrate import all_migrations, migrate
 from tests.schema.declarations import declaration
@@ -113,5 +113,5 @@ def lay_out(database: SqliteDatabase) -> ConnectionId:
 def take(database: SqliteDatabase, connection_id: ConnectionId, lines: Iterable[bytes]) -> IngestReport:
     """Take a batch in, without the store's threads."""
     with database.writing():
-        catalog = current(database, Catalog())
+        catalog = current(database)
         return ingest.take(database, ingest.check(batch(connection_id, lines), catalog))

@@ -19,7 +19,7 @@ from headgate.store.engines.commands import commands_of
 from headgate.store.engines.sqlite import SqliteStore
 from headgate.store.maintenance.backup import restore
 from headgate.store.maintenance.sqlite_home import reading_store
-from headgate.store.sqlite import FILE, checkpoint
+from headgate.store.sqlite import FILE, database as databases
 from headgate.store.sqlite.database import open_reader, translate_errors
 from tests.hostile.store.scene import batch, damages, filled, line, page, search, with_store
 
@@ -84,8 +84,8 @@ def test_sixteen_writers_in_each_of_two_processes_and_a_long_reader_meet_no_erro
 
 
 def test_the_log_stays_short_while_readers_come_and_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(checkpoint, "WAL_BYTES", 1 << 20)
-    monkeypatch.setattr(checkpoint, "WAL_BYTES_MOST", 3 << 19)
+    monkeypatch.setattr(databases, "WAL_BYTES", 1 << 20)
+    monkeypatch.setattr(databases, "WAL_BYTES_MOST", 3 << 19)
     home, connection_id = filled(tmp_path, [line("first")])
     log = home.path / f"{FILE}-wal"
     longest = written = 0
@@ -118,9 +118,9 @@ def test_the_log_stays_short_while_readers_come_and_go(tmp_path: Path, monkeypat
 def test_a_reader_that_holds_on_stops_no_writer_and_the_log_is_cut_once_it_lets_go(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(checkpoint, "WAL_BYTES", 1 << 20)
-    monkeypatch.setattr(checkpoint, "WAL_BYTES_MOST", 3 << 19)
-    monkeypatch.setattr(checkpoint, "_WAL_WAIT_MS", 10)
+    monkeypatch.setattr(databases, "WAL_BYTES", 1 << 20)
+    monkeypatch.setattr(databases, "WAL_BYTES_MOST", 3 << 19)
+    monkeypatch.setattr(databases, "_WAL_WAIT_MS", 10)
     home, connection_id = filled(tmp_path, [line("first")])
     log = home.path / f"{FILE}-wal"
     reader = open_reader(home.path / FILE)

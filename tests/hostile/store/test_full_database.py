@@ -24,7 +24,7 @@ from headgate.model.grant import TokenKind
 from headgate.model.ids import ConnectionId
 from headgate.model.ledger import IssuedGrant, IssuedToken
 from headgate.store.engines import commands
-from headgate.store.engines.postgres_ledger import PostgresLedger
+from headgate.store.engines.postgres import PostgresLedger
 from headgate.store.postgres.migrate import open_place
 from tests import postgres
 from tests.hostile.store.small_disks import fill_disk, free_disk, small_disk

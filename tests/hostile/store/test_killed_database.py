@@ -23,7 +23,7 @@ import pytest
 from headgate.audit.activity import all_entries, read_event
 from headgate.home import home_in, open_home
 from headgate.store.engines import commands
-from headgate.store.engines.postgres_ledger import PostgresLedger
+from headgate.store.engines.postgres import PostgresLedger
 from headgate.store.postgres.migrate import open_place
 from tests import postgres
 from tests.conftest import Figure

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from headgate.model.plan import parse_terms
+from headgate.store.format.analyser import normal_forms
 from headgate.store.format.languages import (
     bits_of,
     languages_in,
@@ -12,7 +13,6 @@ from headgate.store.format.languages import (
     scan_start,
     stems_of,
 )
-from headgate.store.format.normal_forms import normal_forms
 from headgate.store.format.word_filter import is_one_error_away, near_words
 from headgate.store.search.query import understand
 from headgate.words import index_words, query_words, words_of

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.store.engines.postgres_ledger import PostgresLedger
+from headgate.store.engines.postgres import PostgresLedger
 from headgate.store.postgres.migrate import open_place
 from tests import postgres
 

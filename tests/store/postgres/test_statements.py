@@ -13,7 +13,7 @@ from headgate.store.postgres.database import PostgresDatabase, connect
 from headgate.store.postgres.dialect import SQL, numbered
 from headgate.store.postgres.migrate import open_place
 from headgate.store.sql.statements import read_statements
-from headgate.store.sqlite.dialect import SQL as SQLITE
+from headgate.store.sqlite.database import SQL as SQLITE
 from tests import postgres
 
 pytestmark = pytest.mark.skipif(postgres.programs() is None, reason="PostgreSQL is not installed")

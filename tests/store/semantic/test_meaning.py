@@ -12,7 +12,7 @@ from headgate.errors import CursorExpired, InvalidRequest, Unsupported
 from headgate.model.ids import FieldName
 from headgate.model.plan import SearchPosition
 from headgate.model.query import ExactFilter, SearchMode, SearchSort
-from headgate.store.models.passages import PASSAGE_CHARS
+from headgate.store.models.model import PASSAGE_CHARS
 from tests.store.declared import DESK, document
 from tests.store.engines import ENGINES
 from tests.store.hostile_queries import HOSTILE_QUERIES

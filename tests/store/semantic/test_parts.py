@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from headgate.store.format.vectors import inverse_lengths, plain_products, products, quantised, similarities
-from headgate.store.models.passages import OVERLAP_CHARS, PASSAGE_CHARS, PASSAGES_MOST, passages
-from headgate.store.search.hybrid import fuse
+from headgate.store.models.model import OVERLAP_CHARS, PASSAGE_CHARS, PASSAGES_MOST, passages
+from headgate.store.search.find import fuse
 from tests.store.semantic.meaning import MODEL
 
 

@@ -13,9 +13,9 @@ import apsw
 from headgate.model.plan import SearchPlan
 from headgate.model.rows import SearchPage
 from headgate.store.engines import sqlite as engine
-from headgate.store.search.lexical import search
-from headgate.store.search.visible_text import SegmentMemory
-from headgate.store.sql.catalog import Catalog, current
+from headgate.store.search.find import find
+from headgate.store.search.meaning import SearchMemory
+from headgate.store.sql.catalog import current
 from headgate.store.sqlite import FILE
 from headgate.store.sqlite.database import open_reader
 
@@ -35,8 +35,7 @@ class CountingReader:
 
     def __init__(self, home: Path) -> None:
         self._database = open_reader(home / FILE, register=engine.prepare_reader)
-        self._catalog = Catalog()
-        self._memory = SegmentMemory()
+        self._memory = SearchMemory()
         self._steps: list[tuple[str, int]] = []
         self._calls = 0
         self._database.db.trace_v2(apsw.SQLITE_TRACE_PROFILE, self._note)
@@ -49,12 +48,12 @@ class CountingReader:
 
     def search(self, plan: SearchPlan) -> tuple[SearchPage, Work]:
         """Search, and count; the second time, when nothing is read that is remembered."""
-        catalog = current(self._database, Catalog())
-        search(self._database, catalog, self._memory, plan)
+        catalog = current(self._database)
+        find(self._database, catalog, self._memory, plan)
         self._steps, self._calls = [], 0
         sys.setprofile(self._call)
         try:
-            page = search(self._database, catalog, self._memory, plan)
+            page = find(self._database, catalog, self._memory, plan)
         finally:
             sys.setprofile(None)
         return page, Work(tuple(self._steps), self._calls)
@@ -63,8 +62,7 @@ class CountingReader:
         """Search without counting."""
         self._database.db.trace_v2(0, None)
         with self._database.reading():
-            self._catalog = current(self._database, self._catalog)
-            return search(self._database, self._catalog, self._memory, plan)
+            return find(self._database, current(self._database), self._memory, plan)
 
     def close(self) -> None:
         """Close the file."""

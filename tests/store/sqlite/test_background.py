@@ -12,9 +12,8 @@ import pytest
 
 from headgate import tasks
 from headgate.home import open_home
-from headgate.store.changes import vector_thread, writer as writers
-from headgate.store.engines.read_only import start_writer
-from headgate.store.engines.sqlite import SqliteStore
+from headgate.store.changes import vector_making, writer as writers
+from headgate.store.engines.sqlite import SqliteStore, start_writer
 from headgate.store.models.model import MeaningModel
 from headgate.store.sql.database import Database
 from headgate.store.sqlite import FILE
@@ -123,5 +122,5 @@ def test_the_thread_of_vectors_goes_on_after_any_failure(tmp_path: Path, monkeyp
     made(ledger)
     assert keys(find(ledger, "harbour")) == ["a"]
     assert [type(error) for _, error in lines] == [ValueError]
-    assert [one.loop for one in supervisor.troubles() if one.loop == vector_thread.LOOP] == []
+    assert [one.loop for one in supervisor.troubles() if one.loop == vector_making.LOOP] == []
     store.close()

@@ -11,7 +11,7 @@ from headgate.home import Home
 from headgate.model.ids import FieldName
 from headgate.model.plan import AggregatePlan, Reach
 from headgate.model.query import Metric
-from headgate.store.changes.exact_values import ExactFilling
+from headgate.store.changes.stored_rows import ExactFilling
 from headgate.store.engines.sqlite import SqliteStore
 from headgate.store.maintenance.sqlite_home import writing_store
 from headgate.store.sqlite import FILE

@@ -7,8 +7,7 @@ import apsw.ext
 import pytest
 
 from headgate.store.sql.statements import read_statements
-from headgate.store.sqlite.database import open_writer
-from headgate.store.sqlite.dialect import SQL
+from headgate.store.sqlite.database import SQL, open_writer
 from headgate.store.sqlite.migrate import all_migrations, migrate
 
 _SOURCE = Path(__file__).parents[3] / "src" / "headgate"

@@ -13,7 +13,7 @@ from headgate.model.ids import FieldName
 from headgate.model.plan import SearchPlan, SearchReach, parse_terms
 from headgate.model.rows import Batch, SearchPage
 from headgate.store.changes import word_index, writer
-from headgate.store.engines import read_only as readonly
+from headgate.store.engines import sqlite as engine
 from headgate.store.engines.commands import commands_of
 from headgate.store.format import analyser
 from headgate.store.sql import word_segments
@@ -98,11 +98,11 @@ def test_a_store_with_words_of_another_version_that_can_only_be_read_is_refused(
     def refuse(_path: Path) -> SqliteDatabase:
         raise StorageReadOnly
 
-    monkeypatch.setattr(readonly, "open_writer", refuse)
-    assert isinstance(readonly.start_writer(home / FILE), readonly.NoWriter)
+    monkeypatch.setattr(engine, "open_writer", refuse)
+    assert isinstance(engine.start_writer(home / FILE), engine.NoWriter)
     _use_other_rules(monkeypatch)
     with pytest.raises(StorageReadOnly, match="older version"):
-        readonly.start_writer(home / FILE)
+        engine.start_writer(home / FILE)
 
 
 def _make_older(home: Path) -> None:
@@ -227,7 +227,7 @@ def test_an_index_whose_making_was_stopped_is_finished_at_the_next_opening(
 
     monkeypatch.setattr(word_index, "_go_on", stopped)
     with pytest.raises(KeyboardInterrupt):
-        readonly.start_writer(home / FILE)
+        engine.start_writer(home / FILE)
     monkeypatch.setattr(word_index, "_go_on", made)
     store = Driven("sqlite", home)
     assert _is_found(store, "pear")

@@ -22,7 +22,7 @@ BUGS = (
     Bug(
         _SURVIVES,
         "names with quotes are taken for members of a msgspec type",
-        "src/headgate/store/format/projection.py",
+        "src/headgate/store/format/records.py",
         "return _UNSPELLABLE.search(name) is None",
         "return True",
     ),
@@ -94,7 +94,7 @@ BUGS = (
     Bug(
         "tests/store/test_projection.py::test_no_type_is_made_for_fields_that_are_asked_for_once",
         "a type is made for every choice of fields",
-        "src/headgate/store/format/projection.py",
+        "src/headgate/store/format/records.py",
         "_READS_BEFORE_TYPE = 8",
         "_READS_BEFORE_TYPE = 1",
     ),
@@ -137,7 +137,7 @@ BUGS = (
     Bug(
         f"{_FULL}::test_a_home_without_reserves_is_listed_and_verified_on_a_full_disk",
         "a home that has no room to be written is not read either",
-        "src/headgate/store/engines/read_only.py",
+        "src/headgate/store/engines/sqlite.py",
         "except (StorageReadOnly, StorageFull) as trouble:",
         "except StorageReadOnly as trouble:",
     ),
@@ -151,7 +151,7 @@ BUGS = (
     Bug(
         f"{_FULL}::test_a_grant_is_revoked_when_there_is_no_room_for_anything_else",
         "a revocation has no reserve",
-        "src/headgate/store/engines/sqlite_ledger.py",
+        "src/headgate/store/engines/sqlite.py",
         "if not self._reserve.release():",
         "if self._reserve:",
     ),
@@ -182,7 +182,7 @@ BUGS = (
     Bug(
         "tests/store/sqlite/maintenance/test_fsck.py::test_a_damaged_name_of_a_column_is_found",
         "names of columns are not checked",
-        "src/headgate/store/maintenance/sqlite_check.py",
+        "src/headgate/store/maintenance/fsck.py",
         "*_check_tables(database), ",
         "",
     ),
@@ -190,7 +190,7 @@ BUGS = (
         "tests/store/sqlite/test_word_index.py"
         "::test_bounds_of_a_leaf_that_are_not_those_of_its_texts_are_a_damage",
         "bounds of leaves are not checked",
-        "src/headgate/store/maintenance/word_check.py",
+        "src/headgate/store/maintenance/shelf_check.py",
         "return is_named and is_bounded and is_filtered",
         "return is_named and is_filtered",
     ),

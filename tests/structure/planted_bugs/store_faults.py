@@ -36,9 +36,9 @@ BUGS = (
     Bug(
         f"{_DAMAGED}::test_a_search_by_meaning_goes_around_a_damaged_page_and_names_the_record",
         "a search by meaning needs every row",
-        "src/headgate/store/search/meaning.py",
-        "rows = readable_rows(self._database, [one.place.rid for one in shown])",
-        "rows = {r[0]: r for r in self._database.rows(FoundRow, "
+        "src/headgate/store/search/hits.py",
+        "rows = readable_rows(database, [match.place.rid for match in matches])",
+        "rows = {r[0]: r for r in database.rows(FoundRow, "
         "'SELECT rid,sid,record_id,emitted_at,ts,long,digest,body,changed FROM record')}",
     ),
     Bug(
@@ -75,7 +75,7 @@ BUGS = (
     Bug(
         _LOG_IN_LOOP,
         "the log is scanned in the event loop",
-        "src/headgate/store/engines/sqlite_ledger.py",
+        "src/headgate/store/engines/sqlite.py",
         "return await asyncio.get_running_loop().run_in_executor(self._scans, self._scan, work)",
         "return self._scan(work)",
     ),
@@ -133,7 +133,7 @@ BUGS = (
     Bug(
         f"{_BACKGROUND}::test_the_thread_of_vectors_goes_on_after_any_failure",
         "the thread of vectors ends at failures of others",
-        "src/headgate/store/changes/vector_thread.py",
+        "src/headgate/store/changes/vector_making.py",
         "except Exception as error:  # noqa: BLE001 - a thread that ends in silence is worse than any failure",
         "except MemoryError as error:",
     ),

@@ -6,9 +6,9 @@ from headgate.errors import ConnectionNotFound
 from headgate.model.ids import BlobId, ConnectionId, ConnectorKey
 from headgate.model.record import Connection
 from headgate.store.changes.word_index import delete_texts
-from headgate.store.format.row_numbers import RID_SHIFT
+from headgate.store.format.records import shelf_rows
 from headgate.store.format.streams import Shelf
-from headgate.store.sql.catalog import Catalog, bump_catalog, current
+from headgate.store.sql.catalog import bump_catalog, current
 from headgate.store.sql.database import Database
 from headgate.store.sql.vector_blocks import delete_vectors
 
@@ -48,7 +48,7 @@ def rename(database: Database, connection_id: ConnectionId, display_name: str) -
 def delete(database: Database, connection_id: ConnectionId) -> None:
     """Remove a connection, its records and everything stored beside them."""
     _must_exist(database, connection_id)
-    catalog = current(database, Catalog())
+    catalog = current(database)
     for shelf in (*catalog.by_sid.values(), *catalog.retired_shelves):
         if shelf.connection_id == connection_id:
             _empty(database, shelf)
@@ -57,7 +57,7 @@ def delete(database: Database, connection_id: ConnectionId) -> None:
 
 
 def _empty(database: Database, shelf: Shelf) -> None:
-    stream, first, last = shelf.stream, shelf.sid << RID_SHIFT, (shelf.sid + 1) << RID_SHIFT
+    stream, between = shelf.stream, shelf_rows(shelf.sid)
     delete_texts(database, shelf)
     delete_vectors(database, shelf.sid)
     for table in (
@@ -68,7 +68,7 @@ def _empty(database: Database, shelf: Shelf) -> None:
         "life",
         "record",
     ):
-        database.run(database.sql["delete_rows_between"].format(table=table), (first, last))
+        database.run(database.sql["delete_rows_between"].format(table=table), between)
     database.run(database.sql["delete_shelf_times"], (shelf.sid,))
     database.run(database.sql["delete_shelf"], (shelf.sid,))
 

@@ -13,14 +13,13 @@ from headgate.model.ids import ConnectorKey, FieldName
 from headgate.model.record import MAX_KEYS
 from headgate.schema.declare import read_declaration, refuse_unusable_schemas
 from headgate.store.changes.accounts import make_shelves
-from headgate.store.changes.exact_values import put_typed_rows
 from headgate.store.changes.record_check import RecordCheck, invalid_rows
-from headgate.store.changes.stored_rows import stored_rows
+from headgate.store.changes.stored_rows import put_typed_rows, stored_rows
 from headgate.store.changes.word_index import put_texts
 from headgate.store.format.columns import Column, ColumnKind
 from headgate.store.format.records import typed_row
 from headgate.store.format.streams import StreamTable
-from headgate.store.sql.catalog import Catalog, current, foreign_keys, stream_table, versions_of
+from headgate.store.sql.catalog import current, foreign_keys, stream_table, versions_of
 from headgate.store.sql.database import Database
 
 _KINDS = {
@@ -42,7 +41,7 @@ def declare(database: Database, key: ConnectorKey, document: Mapping[str, Any]) 
             raise _refused("duplicate_version", f"Version '{source.version}' was declared otherwise before.")
         return source
     refuse_unusable_schemas(source)
-    catalog = current(database, Catalog())
+    catalog = current(database)
     for version in versions_of(database, key):
         for stream in source.streams.values():
             existing = version.streams.get(stream.name)

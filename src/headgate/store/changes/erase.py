@@ -17,9 +17,9 @@ from headgate.home import Home, read_or_create_private
 from headgate.model.ids import BlobId, ConnectionId, RecordId, StreamName
 from headgate.model.maintenance import Erased
 from headgate.store.changes import accounts
-from headgate.store.format.row_numbers import MAX_N
+from headgate.store.format.records import N_MASK
 from headgate.store.format.streams import Shelf
-from headgate.store.sql.catalog import Catalog, current
+from headgate.store.sql.catalog import current
 from headgate.store.sql.database import Database
 from headgate.store.sql.vector_blocks import erase_vectors
 from headgate.store.sql.word_segments import purge_record
@@ -38,7 +38,6 @@ class Remains(Protocol):
 
     def remove_blobs(self, blob_ids: Sequence[BlobId]) -> None:
         """Remove the bytes of files, inside a writer's transaction."""
-        ...
 
     def remove_copies(self) -> int:
         """Remove copies of the store that migrations and stopped commands left; gives how many."""
@@ -46,7 +45,6 @@ class Remains(Protocol):
 
     def remove_bytes(self) -> None:
         """Remove the bytes that deleted rows leave behind."""
-        ...
 
 
 class _RemovedFiles(NamedTuple):
@@ -66,7 +64,7 @@ def erase_record(
     """Erase one record, or the tombstone of one that was deleted; the tombstone's key is hashed with a secret key."""
     try:
         with database.writing():
-            catalog = current(database, Catalog())
+            catalog = current(database)
             # One that a rule has hidden since has a tombstone among the others, with its key.
             shelves = catalog.shelves_at(connection_id, stream)
             found = [(at, row) for at in shelves if (row := _find(database, at, record_id)) is not None]
@@ -87,7 +85,7 @@ def erase_connection(database: Database, remains: Remains, connection_id: Connec
     """Erase a connection with all its records and files."""
     try:
         with database.writing():
-            catalog = current(database, Catalog())
+            catalog = current(database)
             if connection_id not in catalog.connections:
                 raise ConnectionNotFound("There is no such connection.", hint="See 'headgate store stats'.")
             count: int = database.value(database.sql["live_of_connection"], (connection_id,))
@@ -107,7 +105,7 @@ def _find(database: Database, shelf: Shelf, record_id: str) -> _RecordToErase | 
 def _erase_words(database: Database, shelf: Shelf, row: _RecordToErase) -> None:
     database.texts.take_out(row.rid, shelf.stream.searched.values())
     database.texts.flush(database)
-    purge_record(database, shelf.sid, row.rid & MAX_N)
+    purge_record(database, shelf.sid, row.rid & N_MASK)
     erase_vectors(database, row.rid)
 
 

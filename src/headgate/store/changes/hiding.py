@@ -19,10 +19,10 @@ from headgate.model.record import Op
 from headgate.model.rows import RecordProblem
 from headgate.policy import hiding as rules
 from headgate.policy.hiding import VERSION, Hider
-from headgate.store.changes.shelf_pair import ShelfPair
+from headgate.store.changes.shelf_changes import ShelfPair
 from headgate.store.changes.stored_rows import values_of
 from headgate.store.format.lines import Incoming
-from headgate.store.format.row_numbers import RID_SHIFT
+from headgate.store.format.records import RID_SHIFT, shelf_rows
 from headgate.store.format.streams import Shelf
 from headgate.store.sql.catalog import Catalog, bump_catalog, current
 from headgate.store.sql.database import Database
@@ -78,7 +78,7 @@ def hidden_counts(database: Database, catalog: Catalog) -> dict[RuleId, int]:
 
 def add(database: Database, rule: HidingRule, found: FoundRecords, *, at: int) -> int:
     """Add a rule and hide what it finds, inside the writer's transaction; gives how many records that were."""
-    before = current(database, Catalog()).rules
+    before = current(database).rules
     if not before:
         # All records are compared with all rules below.
         database.run(database.sql["set_rules_version"], (VERSION,))
@@ -86,7 +86,7 @@ def add(database: Database, rule: HidingRule, found: FoundRecords, *, at: int) -
         raise ResourceLimit(f"There may be at most {MAX_RULES} rules.", hint="Remove one first.")
     database.run(database.sql["insert_hiding_rule"], (rule.id, msgspec.json.encode(rule), rule.created_at))
     bump_catalog(database)
-    catalog = current(database, Catalog())
+    catalog = current(database)
     moved = 0
     for shelf in _shelves(catalog, is_hidden=False):
         changed = database.all(database.sql["changed_rids"], (shelf.sid, found.seq, shelf.sid << RID_SHIFT))
@@ -100,7 +100,7 @@ def remove(database: Database, rule_id: RuleId, *, at: int) -> int:
     if database.one(database.sql["delete_hiding_rule"], (rule_id,)) is None:
         raise NotFound("There is no such rule.", hint="See 'headgate rules list'.")
     bump_catalog(database)
-    catalog = current(database, Catalog())
+    catalog = current(database)
     moved = 0
     for shelf in _shelves(catalog, is_hidden=True):
         rids = [
@@ -122,7 +122,7 @@ def _shelves(catalog: Catalog, *, is_hidden: bool) -> list[Shelf]:
 
 def _matches(database: Database, shelf: Shelf, rule: HidingRule) -> Iterator[int]:
     hider = Hider([rule], shelf.name)
-    after, end = shelf.sid << RID_SHIFT, (shelf.sid + 1) << RID_SHIFT
+    after, end = shelf_rows(shelf.sid)
     while hider and (rows := database.all(database.sql["live_records"], (after, end, _AT_ONCE))):
         for rid, _, long, body in rows:
             values = values_of(database, shelf.stream, rid, long, body)
@@ -205,10 +205,9 @@ class RuleComparison:
         return database.one(database.sql["has_older_rules"], (rules.VERSION,)) is not None
 
     def step(self, database: Database) -> bool:
-        """Compare some records; returns whether more are left."""
         with database.writing():
             rows = database.all(database.sql["live_records_after"], (self._after, _AT_ONCE))
-            catalog = current(database, Catalog())
+            catalog = current(database)
             shelves = {shelf.sid: shelf for shelf in (*catalog.by_sid.values(), *catalog.retired_shelves)}
             for sid, found in groupby((rid for rid, *_ in rows), lambda rid: rid >> RID_SHIFT):
                 move(database, catalog, shelves[sid], list(found), at=self._now())

@@ -16,7 +16,7 @@ from headgate.model.record import Op
 from headgate.model.rows import Batch, IngestReport, LineError, OnInvalid, RecordProblem
 from headgate.policy.hiding import Hider
 from headgate.store.changes.record_check import RecordCheck
-from headgate.store.changes.shelf_pair import ShelfPair
+from headgate.store.changes.shelf_changes import ShelfPair
 from headgate.store.format.lines import Incoming, read_line
 from headgate.store.format.streams import StreamTable
 from headgate.store.sql.catalog import Catalog, current
@@ -101,7 +101,7 @@ def delete(
     database: Database, connection_id: ConnectionId, stream: StreamName, record_id: RecordId, *, at: int
 ) -> bool:
     """Remove one record, inside the writer's transaction; says whether it was there."""
-    catalog = current(database, Catalog())
+    catalog = current(database)
     table = catalog.stream_of(connection_id, stream)
     shelves = catalog.shelves_at(connection_id, stream)
     if not any(database.one(database.sql["live_record"], (shelf.sid, record_id)) for shelf in shelves):
@@ -115,7 +115,7 @@ def _by_current_declaration(database: Database, checked: CheckedBatch) -> Checke
     """Check a batch again if anything was declared or deleted while it waited its turn."""
     if checked.catalog == database.value(database.sql["catalog_number"]):
         return checked
-    return check(checked.batch, current(database, Catalog()))
+    return check(checked.batch, current(database))
 
 
 def _earlier_report(database: Database, key: str, digest: bytes, now: int) -> IngestReport | None:

@@ -51,12 +51,10 @@ class ChangeRetention:
         self._after = _BEGINNING
 
     def plan(self, database: Database) -> bool:
-        """Return whether today is to be noted, or changes are to be removed."""
         today = self._now() // DAY_US
         return _is_undated(database, today) or _last_old_change(database, today) is not None
 
     def step(self, database: Database) -> bool:
-        """Take one step; returns whether more are left."""
         today = self._now() // DAY_US
         with database.writing():
             if _is_undated(database, today):
@@ -127,12 +125,10 @@ class UnusedFiles:
         self._unused_since: dict[BlobId, int] = {}
 
     def plan(self, database: Database) -> bool:
-        """Return whether it is time to look."""
         del database
         return self._now() >= self._next_at
 
     def step(self, database: Database) -> bool:
-        """Remove some files; returns whether more are left."""
         now = self._now()
         stored_before = now - WAIT_US
         unused = [BlobId(row[0]) for row in database.all(database.sql["unused_blobs"], (stored_before,))]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -11,15 +11,24 @@ from typing import Any, NamedTuple
 import msgspec
 
 from headgate.errors import IntegrityBroken, ResourceLimit
-from headgate.model.ids import FieldName
+from headgate.model.ids import ConnectionId, FieldName, RecordId
 from headgate.model.record import Op
-from headgate.store.changes.exact_values import put_typed_rows
+from headgate.store.changes.accounts import make_hidden_shelf, make_shelves
 from headgate.store.changes.record_check import invalid_rows
-from headgate.store.format import long_texts, records
-from headgate.store.format.change_marks import ALL_FIELDS, ANY_FIELD, ChangeMark, with_change
+from headgate.store.changes.stored_rows import put_typed_rows
+from headgate.store.format import records
 from headgate.store.format.lines import Incoming
-from headgate.store.format.long_texts import SplitBody, long_notes
-from headgate.store.format.row_numbers import MAX_N, RID_SHIFT
+from headgate.store.format.records import (
+    ALL_FIELDS,
+    ANY_FIELD,
+    MAX_N,
+    MAX_SID,
+    RID_SHIFT,
+    ChangeMark,
+    SplitBody,
+    long_notes,
+    with_change,
+)
 from headgate.store.format.streams import StreamTable
 from headgate.store.sql.database import Database
 
@@ -129,7 +138,7 @@ class ShelfChanges:
         self._dated.add(ANY_FIELD)
         rid = self.sid << RID_SHIFT | self.next_n
         self.next_n += 1
-        split = long_texts.split_body(self.stream, item.body, item.values)
+        split = records.split_body(self.stream, item.body, item.values)
         ts = records.ts_of(self.stream, item.values)
         self._new.append(
             _NewRecord(
@@ -154,7 +163,7 @@ class ShelfChanges:
             if not old.is_deleted:
                 self._remove(item, old)
             return
-        split = long_texts.split_body(self.stream, item.body, item.values)
+        split = records.split_body(self.stream, item.body, item.values)
         digest = records.digest_of(item.id, split.long, split.body)
         if (old.digest, old.long, old.body) == (digest, split.long, split.body):
             return
@@ -245,7 +254,7 @@ class ShelfChanges:
         if stream.searched:
             self._texts.append((rid, ts, records.search_texts(stream, values, changed)))
         for name, text in split.texts.items():
-            self._chunks.extend(long_texts.chunks(rid, stream.fids[name], text))
+            self._chunks.extend(records.chunks(rid, stream.fids[name], text))
         if item.has_objects:
             self._blob_uses.extend(records.blob_uses(stream, rid, values))
         if item.problems:
@@ -312,3 +321,79 @@ def _changed(old: StoredRecord, names: Sequence[str], mark: ChangeMark) -> bytes
         if not old.is_deleted:
             return with_change(old.changed, names, mark)
     return with_change(None, [ALL_FIELDS], mark)
+
+
+#: By whether it is the shelf of what is hidden, and by key: the records that are stored.
+StoredPair = Mapping[bool, Mapping[str, StoredRecord]]
+
+
+@dataclass(frozen=True, slots=True)
+class ShelfPair:
+    """Where the records of one stream of one connection are written."""
+
+    database: Database
+    stream: StreamTable
+    connection_id: ConnectionId
+    received_at: int
+
+    def stored(self, keys: Iterable[str]) -> StoredPair:
+        """Find the records with one of the keys on both shelves, tombstones among them."""
+        asked = list(keys)
+        rows = {is_hidden: self._row(is_hidden=is_hidden) for is_hidden in (False, True)}
+        return {
+            is_hidden: {} if row is None else stored_records(self.database, row[0], asked)
+            for is_hidden, row in rows.items()
+        }
+
+    def put(self, items: Mapping[RecordId, Incoming], stored: StoredPair) -> None:
+        """Write each record on the shelf where it belongs, and remove it from the other."""
+        for is_hidden, known in stored.items():
+            here = {
+                key: item
+                for key, item in items.items()
+                if (item.op is Op.UPSERT and item.is_hidden is is_hidden) or key in known
+            }
+            if here:
+                self._put_on(here, known, is_hidden=is_hidden)
+
+    def _put_on(
+        self, items: Mapping[RecordId, Incoming], known: Mapping[str, StoredRecord], *, is_hidden: bool
+    ) -> None:
+        changes = self._changes(is_hidden=is_hidden)
+        before = changes.seq
+        for key, item in items.items():
+            old = known.get(key)
+            if item.op is Op.UPSERT and item.is_hidden is is_hidden:
+                if old is None:
+                    changes.add(item)
+                else:
+                    changes.change(item, old)
+            elif old is not None:
+                # Of a record that moves, the time of its new state is not to be seen here.
+                gone_at = item.emitted_at if item.op is Op.DELETE else self.received_at
+                changes.change(Incoming(key, Op.DELETE, gone_at, b"", {}), old)
+        if changes.seq != before:
+            changes.flush()
+
+    def _changes(self, *, is_hidden: bool) -> ShelfChanges:
+        """Begin to change a shelf; one that is not there yet is made."""
+        row = self._row(is_hidden=is_hidden)
+        if row is None:
+            if is_hidden:
+                make_hidden_shelf(self.database, self.connection_id, self.stream.stid)
+            else:
+                make_shelves(self.database, self.stream.connector_key)
+            row = self._row(is_hidden=is_hidden)
+        assert row is not None
+        sid, next_n = row
+        if sid > MAX_SID:
+            raise ResourceLimit(f"A store holds at most {MAX_SID} streams of connections.")
+        seq: int = self.database.value(self.database.sql["change_number"])
+        return ShelfChanges(self.database, self.stream, sid, next_n, seq, self.received_at)
+
+    def _row(self, *, is_hidden: bool) -> tuple[int, int] | None:
+        """Return the number of a shelf, and of its next record."""
+        found = self.database.one(
+            self.database.sql["shelf_to_fill"], (self.connection_id, self.stream.stid, int(is_hidden))
+        )
+        return None if found is None else (found[0], found[1])

@@ -6,24 +6,27 @@ transaction that changes it. So the texts that wait need no list, and a process 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import asyncio
+import itertools
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, Protocol
 
 from headgate.store.changes.stored_rows import values_of
-from headgate.store.format.projection import searched_text
-from headgate.store.format.row_numbers import RID_SHIFT
+from headgate.store.format.records import N_MASK, RID_SHIFT, searched_text, shelf_rows
 from headgate.store.format.streams import Shelf
-from headgate.store.models.model import MeaningModel, ModelIdentity
-from headgate.store.models.passages import passages
+from headgate.store.models.model import MeaningModel, ModelIdentity, passages
 from headgate.store.sql.catalog import Catalog, current
 from headgate.store.sql.database import Database
 from headgate.store.sql.vector_blocks import PassageVector, delete_vectors, fids_key, replace_rows
+from headgate.tasks import Supervisor
+from headgate.telemetry import get_logger
 
 #: At most so many records and characters make a portion: a second of work, about, with the default model.
 RECORDS_AT_ONCE = 64
 _CHARS_AT_ONCE = 60_000
-_N_MASK = (1 << RID_SHIFT) - 1
 
 
 class ShelfState(NamedTuple):
@@ -75,7 +78,7 @@ def next_portion(database: Database, catalog: Catalog, model: str) -> Portion | 
         known = None if state[0] is None else ShelfState(*state)
         if known is None or known[:2] != wanted[:2]:
             return _new_texts(database, shelf, known, wanted, total)
-        stale = database.all(database.sql["stale_texts"], (*_bounds(sid), RECORDS_AT_ONCE))
+        stale = database.all(database.sql["stale_texts"], (*shelf_rows(sid), RECORDS_AT_ONCE))
         if stale:
             return Portion(sid, known, known, list(_stale_texts(database, shelf, stale)))
         if known.filled < total:
@@ -122,17 +125,13 @@ def put(database: Database, portion: Portion, made: Iterable[PassageVector]) -> 
     database.many(database.sql["mark_stale_text"], [text for text in texts if text[0] in changed])
 
 
-def _bounds(sid: int) -> tuple[int, int]:
-    return sid << RID_SHIFT, (sid + 1) << RID_SHIFT
-
-
 def _state(database: Database, sid: int) -> ShelfState | None:
     row = database.one(database.sql["vector_shelf"], (sid,))
     return None if row is None else ShelfState(*row)
 
 
 def _is_gone(database: Database, sid: int) -> bool:
-    return sid not in current(database, Catalog()).by_sid
+    return sid not in current(database).by_sid
 
 
 def _seq(database: Database, rid: int) -> int | None:
@@ -166,7 +165,7 @@ def _new_texts(
     chars = 0
     for text in _texts(database, shelf, first | wanted.filled + 1, first | last, ()):
         if chars > _CHARS_AT_ONCE and text.rid != texts[-1].rid:
-            last = texts[-1].rid & _N_MASK
+            last = texts[-1].rid & N_MASK
             break
         texts.append(text)
         chars += len(text.text)
@@ -198,3 +197,112 @@ def _texts(
         for name, fid in stream.with_vectors.items():
             if not only or fid in only:
                 yield TextToEmbed(rid, fid, ts, seq, searched_text(values.get(name)))
+
+
+#: How often to look for texts that another process has stored.
+_LOOK_SECONDS = 5.0
+#: By which name failures are shown.
+LOOP = "vectors"
+#: While much is to be made, the log says now and then how much is left.
+_PORTIONS_PER_LINE = 32
+
+
+class VectorStore(Protocol):
+    """What the thread needs of an engine."""
+
+    def scan(self, work: Callable[[Database, Catalog], Any]) -> Any:
+        """Read on a connection for this alone."""
+        ...
+
+    async def change(self, work: Callable[[Database], None]) -> None:
+        """Do some work in one write transaction."""
+
+    def has_turn(self) -> bool:
+        """Return whether this process makes the vectors: of several, one does."""
+        ...
+
+    def end_turn(self) -> None:
+        """Let another process make them."""
+
+
+class VectorThread:
+    """Makes vectors until it is closed."""
+
+    def __init__(self, store: VectorStore, model: MeaningModel, supervisor: Supervisor) -> None:
+        self._supervisor = supervisor
+        self._store = store
+        self._model = model
+        self._changed = threading.Condition()
+        #: How often texts were reported, and how many of these reports have been dealt with.
+        self._reported = 1
+        self._seen = 0
+        self._is_closing = False
+        self._thread = threading.Thread(target=self._work, name="headgate-vectors", daemon=True)
+        self._thread.start()
+
+    def report(self) -> None:
+        """Let the thread look for new texts now."""
+        with self._changed:
+            self._reported += 1
+            self._changed.notify_all()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until everything that was reported has its vectors; returns whether it has."""
+        with self._changed:
+            reported = self._reported
+            return self._changed.wait_for(lambda: self._seen >= reported, seconds)
+
+    def close(self) -> None:
+        """End the thread after the portion it is at."""
+        with self._changed:
+            self._is_closing = True
+            self._changed.notify_all()
+        self._thread.join()
+
+    def _work(self) -> None:
+        try:
+            while not self._is_closing:
+                self._round()
+        finally:
+            self._store.end_turn()
+
+    def _round(self) -> None:
+        """Make everything that is to be made, then wait for more; after a failure, whatever it is, longer each time."""
+        reported = self._reported
+        try:
+            if self._store.has_turn():
+                self._make_all()
+                self._seen = reported
+        except Exception as error:  # noqa: BLE001 - a thread that ends in silence is worse than any failure
+            self._wait(lambda: self._is_closing, self._supervisor.failed(LOOP, error))
+        else:
+            self._supervisor.worked(LOOP)
+            self._wait(lambda: self._is_closing or self._reported > reported, _LOOK_SECONDS)
+
+    def _wait(self, is_over: Callable[[], bool], seconds: float) -> None:
+        with self._changed:
+            self._changed.notify_all()
+            self._changed.wait_for(is_over, seconds)
+
+    def _make_all(self) -> None:
+        count = 0
+        for number in itertools.count():
+            portion = None if self._is_closing else self._next(logs=number % _PORTIONS_PER_LINE == 1)
+            if portion is None:
+                break
+            made = embed(portion, self._model)
+            asyncio.run(self._store.change(partial(put, portion=portion, made=made)))
+            count += len(portion.texts)
+        if count:
+            get_logger().info("vectors_made", count=count)
+
+    def _next(self, *, logs: bool) -> Portion | None:
+        key = model_key(self._model.embedder.identity)
+
+        def work(database: Database, catalog: Catalog) -> Portion | None:
+            if logs:
+                count = pending_records(database, catalog, key)
+                get_logger().info("vectors_pending", count=count)
+            return next_portion(database, catalog, key)
+
+        return self._store.scan(work)

@@ -15,10 +15,9 @@ from contextlib import suppress
 
 from headgate.store.changes.stored_rows import stored_rows, values_of
 from headgate.store.format import analyser
-from headgate.store.format.records import search_texts
-from headgate.store.format.row_numbers import RID_SHIFT
+from headgate.store.format.records import RID_SHIFT, search_texts
 from headgate.store.format.streams import Shelf, StreamTable
-from headgate.store.sql.catalog import Catalog, bump_catalog, current
+from headgate.store.sql.catalog import bump_catalog, current
 from headgate.store.sql.database import Database
 from headgate.store.sql.word_segments import (
     SegmentSize,
@@ -52,11 +51,9 @@ class WordFilling:
     name = "word index"
 
     def plan(self, database: Database) -> bool:
-        """Return whether the index lacks anything."""
         return not is_current(database)
 
     def step(self, database: Database) -> bool:
-        """Make one portion; returns whether more is left."""
         _make_portion(database)
         return not is_current(database)
 
@@ -90,7 +87,7 @@ def _go_on(database: Database) -> None:
 
 
 def _begin(database: Database) -> None:
-    catalog = current(database, Catalog())
+    catalog = current(database)
     for stream in (*catalog.streams.values(), *catalog.retired.values()):
         for name in stream.declaration.query.lexical_fields:
             database.run(database.sql["mark_searched_field"], (stream.stid, name))
@@ -101,7 +98,7 @@ def _begin(database: Database) -> None:
 
 
 def _shelves(database: Database) -> dict[int, StreamTable]:
-    catalog = current(database, Catalog())
+    catalog = current(database)
     return {shelf.sid: shelf.stream for shelf in (*catalog.by_sid.values(), *catalog.retired_shelves)}
 
 
@@ -158,7 +155,6 @@ class WordMerging:
     name = "merging of the word index"
 
     def plan(self, database: Database) -> bool:
-        """Return whether anything is worth merging."""
         return self._next(database) is not None
 
     def step(self, database: Database) -> bool:

@@ -15,11 +15,11 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
 from headgate import memory
-from headgate.errors import StorageFull, StorageUnusable
-from headgate.store.changes.exact_values import ExactFilling
+from headgate.errors import StorageFull, StorageReadOnly, StorageUnusable
+from headgate.store.changes.stored_rows import ExactFilling
 from headgate.store.changes.word_index import WordMerging
 from headgate.store.sql.database import Database
 from headgate.tasks import Supervisor
@@ -31,6 +31,8 @@ IDLE_SECONDS = 1.0
 CLOSING_SECONDS = 1.0
 #: Between two steps of an idle task, so that readers have the interpreter to themselves half of the time.
 _PAUSE_SECONDS = 0.02
+#: When to look again for what is due by the clock.
+_AGAIN_SECONDS = 3600.0
 #: How long a store counts as full after a job failed for want of room, if none is stored meanwhile.
 FULL_SECONDS = 60.0
 #: By which name failures of idle tasks are shown.
@@ -115,6 +117,7 @@ class _JobBatch:
             database.run("RELEASE job")
         except BaseException:
             database.texts.forget_after(waiting)
+            database.known_catalog = None
             # A full disk ends the whole transaction, and this savepoint with it.
             if database.in_transaction:
                 database.run("ROLLBACK TO job")
@@ -151,11 +154,9 @@ class WriterDatabase(Database, Protocol):
 
     def tidy(self) -> None:
         """Do what is due after every few jobs."""
-        ...
 
     def finish(self) -> None:
         """Close the connection after the last job."""
-        ...
 
 
 class IdleTask(Protocol):
@@ -176,8 +177,8 @@ class IdleTask(Protocol):
 class IdleTurn(Protocol):
     """Which of several processes does the idle tasks of a store."""
 
-    #: When a process that has nothing to do, or no turn, looks again; None: after the next job.
-    again_seconds: float | None
+    #: When a process that has nothing to do, or no turn, looks again.
+    again_seconds: float
 
     def is_held(self) -> bool:
         """Return whether it is the turn of this process."""
@@ -185,20 +186,6 @@ class IdleTurn(Protocol):
 
     def end(self) -> None:
         """Leave the tasks to another process."""
-        ...
-
-
-class _Always:
-    """The turn of a process beside which no other runs idle tasks, or all may."""
-
-    #: For what is due by the clock.
-    again_seconds: float | None = 3600.0
-
-    def is_held(self) -> bool:
-        return True
-
-    def end(self) -> None:
-        pass
 
 
 class Writer:
@@ -215,7 +202,8 @@ class Writer:
     ) -> None:
         self._database = database
         self._supervisor = supervisor or Supervisor()
-        self._turn = turn or _Always()
+        #: None: no other process runs idle tasks, or all may.
+        self._turn = turn
         #: None: how much room there is cannot be measured from here.
         self._has_room = has_room
         self._waiting: deque[_Job[Any]] = deque()
@@ -225,8 +213,8 @@ class Writer:
         self._idle_tasks: Sequence[IdleTask] = (WordMerging(), ExactFilling(), *idle_tasks)
         #: When tasks that failed are tried again.
         self._tried_again: dict[str, float] = {}
-        #: How long to wait for a job before idle tasks run; None: until there was one.
-        self._idle_wait: float | None = IDLE_SECONDS
+        #: How long to wait for a job before idle tasks run.
+        self._idle_wait = IDLE_SECONDS
         self._is_settled = False
         #: When a job last failed because there was no room, if none was stored since.
         self._full_at = -math.inf
@@ -311,7 +299,8 @@ class Writer:
         end = time.monotonic() + CLOSING_SECONDS
         while self._do_idle_step() and time.monotonic() < end:
             pass
-        _attempt(self._database, self._turn.end)
+        if self._turn is not None:
+            _attempt(self._database, self._turn.end)
         _attempt(self._database, self._database.finish)
 
     def _do(self, jobs: list[_Job[Any]]) -> None:
@@ -346,18 +335,16 @@ class Writer:
         """Do a step of a task; returns whether it is this process's turn, or None where there is nothing to do."""
         if not task.plan(self._database):
             return None
-        if not self._turn.is_held():
+        if self._turn is not None and not self._turn.is_held():
             return False
         with memory.alone():
             task.step(self._database)
         return True
 
-    def _seconds_to_next_try(self) -> float | None:
+    def _seconds_to_next_try(self) -> float:
         """Return how long to wait for a job where no task has anything to do."""
-        waits = [max(0.0, at - time.monotonic()) for at in self._tried_again.values()]
-        return min(
-            [*waits, *([] if self._turn.again_seconds is None else [self._turn.again_seconds])], default=None
-        )
+        again = _AGAIN_SECONDS if self._turn is None else self._turn.again_seconds
+        return min([again, *(max(0.0, at - time.monotonic()) for at in self._tried_again.values())])
 
     def _next_jobs(self) -> list[_Job[Any]]:
         """Wait for a job, and take along those that can share its transaction. Empty: idle, or time to end."""
@@ -380,3 +367,29 @@ def settle(result: asyncio.Future[Any], give: Callable[[], None]) -> None:
     # The loop may be gone when the program ends while a thread is still at work, and its callers with it.
     with suppress(RuntimeError):
         result.get_loop().call_soon_threadsafe(give_unless_done)
+
+
+class NoWriter:
+    """Takes the place of the writer where a store can only be read, and refuses every job with the reason.
+
+    Lost permissions and file systems that were mounted for reading alone look the same from here; a disk that was full
+    when the file was opened is another reason.
+    """
+
+    is_able = False
+    is_settled = True
+
+    def __init__(self, reason: type[StorageReadOnly | StorageFull] = StorageReadOnly) -> None:
+        self._reason = reason
+
+    def refuse_without_room(self) -> NoReturn:
+        raise self._reason
+
+    async def run(self, work: Callable[[Database], Any], **_how: bool) -> NoReturn:
+        del work
+        raise self._reason
+
+    run_alone = run
+
+    async def close(self) -> None:
+        """There is nothing to finish."""

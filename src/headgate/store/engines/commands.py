@@ -8,9 +8,9 @@ what it needs when it is called, which also keeps the shortest command from load
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Protocol
+from typing import IO, TYPE_CHECKING
 
 from headgate.errors import ConfigInvalid
 from headgate.home import Home, HomeInDatabase
@@ -18,54 +18,96 @@ from headgate.model.ids import ConnectionId, RecordId, StreamName
 from headgate.model.maintenance import CheckReport, Copied, Erased, Moved, Progress, StoreStats
 
 if TYPE_CHECKING:
-    from headgate.store.maintenance.copying import StoreSide
+    from headgate.store.engines.postgres_commands import PostgresCommands
+    from headgate.store.maintenance.sqlite_side import SqliteSide
 
 
-class StoreCommands(Protocol):
-    """What an engine does to one home."""
+def commands_of(home: Home) -> SqliteCommands | PostgresCommands:
+    """Return what can be done to a home, wherever its records are."""
+    if not isinstance(home, HomeInDatabase):
+        return SqliteCommands(home)
+    from headgate.store.engines.postgres_commands import PostgresCommands
+
+    return PostgresCommands(home)
+
+
+class SqliteCommands:
+    """What can be done to a home whose records are in a file."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
 
     def stats(self) -> StoreStats:
         """Measure what the store holds."""
-        ...
+        from headgate.store.maintenance.sqlite_home import reading_store, space_of
+        from headgate.store.maintenance.stats import stats
+
+        with reading_store(self._home) as database:
+            return stats(database, lambda: space_of(database))
 
     def check(self, progress: Progress) -> CheckReport:
-        """Check every record."""
-        ...
+        """Check the file and every record."""
+        from headgate.store.maintenance import fsck
+        from headgate.store.maintenance.sqlite_home import blob_files, reading_store
+
+        with reading_store(self._home) as database:
+            return fsck.check_store(database, blob_files(self._home), progress)
 
     def back_up(self, target: Path, progress: Progress, *, names: Sequence[str] = ()) -> Copied:
-        """Copy the store and its files into a new directory, and the named files of the home."""
-        ...
+        """Copy the store and its files into a new directory, and the named files beside the store."""
+        from headgate.store.maintenance import backup
+        from headgate.store.maintenance.sqlite_home import blob_files, reading_store
+
+        with reading_store(self._home) as database:
+            copy = backup.FileCopy(database, blob_files(self._home), progress)
+            return backup.back_up(copy, self._home, target, names=names)
 
     def restore(self, source: Path, progress: Progress, *, end_at: int | None) -> Copied:
-        """Check a backup and put it into the home, which must have no store; with a time, its credentials are ended."""
-        ...
+        """Check a backup and put it into the home, which must have no store."""
+        from headgate.store.maintenance import backup
+
+        return backup.restore(source, self._home, progress, end_at=end_at)
 
     def erase_connection(self, connection_id: ConnectionId) -> Erased:
         """Erase a connection with all its records and files."""
-        ...
+        from headgate.store.changes import erase
+        from headgate.store.maintenance.sqlite_home import SqliteRemains, writing_store
 
-    def erase_record(
-        self, connection_id: ConnectionId, *, stream: StreamName, record_id: RecordId
-    ) -> Erased: ...
+        with writing_store(self._home) as database:
+            return erase.erase_connection(database, SqliteRemains(database, self._home), connection_id)
 
-    def to_read(self) -> AbstractContextManager[StoreSide]:
+    def erase_record(self, connection_id: ConnectionId, *, stream: StreamName, record_id: RecordId) -> Erased:
+        from headgate.store.changes import erase
+        from headgate.store.maintenance.sqlite_home import SqliteRemains, writing_store
+
+        key = erase.hash_key(self._home)
+        with writing_store(self._home) as database:
+            remains = SqliteRemains(database, self._home)
+            return erase.erase_record(
+                database, remains, connection_id, stream=stream, record_id=record_id, key=key
+            )
+
+    @contextmanager
+    def to_read(self) -> Generator[SqliteSide]:
         """Open the store as the source of a copy."""
-        ...
+        from headgate.store.maintenance.sqlite_home import blob_files, reading_store
+        from headgate.store.maintenance.sqlite_side import SqliteSide
 
-    def to_fill(self) -> AbstractContextManager[StoreSide]:
+        with reading_store(self._home) as database:
+            yield SqliteSide(database, blob_files(self._home))
+
+    @contextmanager
+    def to_fill(self) -> Generator[SqliteSide]:
         """Open the store as the target of a copy; one that is not there is made."""
-        ...
+        from headgate.store.maintenance.sqlite_side import side_to_fill
+        from headgate.store.sqlite.database import translate_errors
 
-
-def commands_of(home: Home) -> StoreCommands:
-    """Return what can be done to a home, wherever its records are."""
-    if isinstance(home, HomeInDatabase):
-        from headgate.store.engines.postgres_commands import PostgresCommands
-
-        return PostgresCommands(home)
-    from headgate.store.engines.sqlite_commands import SqliteCommands
-
-    return SqliteCommands(home)
+        side = side_to_fill(self._home)
+        try:
+            with translate_errors():
+                yield side
+        finally:
+            side.database.finish()
 
 
 def copy_store(source: Home, target: Home, progress: Progress) -> Moved:

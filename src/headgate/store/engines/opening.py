@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from headgate.errors import ConfigInvalid
 from headgate.home import Home, HomeInDatabase
-from headgate.store.engines.sqlite import SqliteStore
-from headgate.store.engines.sqlite_ledger import SqliteLedger
+from headgate.store.engines.sqlite import SqliteLedger, SqliteStore
 from headgate.store.engines.store import Store
 from headgate.store.ledger.ledger import BudgetCounter, Ledger
 from headgate.store.ledger.oauth import OAuthStore
@@ -47,8 +46,7 @@ def open_engine(
         ledger = SqliteLedger(home, store.writer)
         return OpenedStores(store, ledger, OAuthStore(ledger))
     try:
-        from headgate.store.engines.postgres import PostgresStore
-        from headgate.store.engines.postgres_ledger import PostgresLedger
+        from headgate.store.engines.postgres import PostgresLedger, PostgresStore
         from headgate.store.postgres.lease import Lease
         from headgate.store.postgres.migrate import open_place
     except ImportError as error:
@@ -72,7 +70,7 @@ def may_have_log(home: Home) -> bool:
     if not isinstance(home, HomeInDatabase):
         return (home.path / FILE).exists()
     try:
-        from headgate.store.engines.postgres_ledger import has_log
+        from headgate.store.engines.postgres import has_log
         from headgate.store.postgres.migrate import open_place
     except ImportError:
         # Opening the store reports it.

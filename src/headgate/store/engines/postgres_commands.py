@@ -34,7 +34,7 @@ _RECORD_TABLES = (
 
 
 class PostgresCommands:
-    """Implements `maintenance.StoreCommands`."""
+    """Has the methods of `commands.SqliteCommands`."""
 
     def __init__(self, home: HomeInDatabase) -> None:
         self._home = home
@@ -135,7 +135,6 @@ class _PostgresRemains:
         self._database = database
 
     def remove_blobs(self, blob_ids: Sequence[BlobId]) -> None:
-        """Remove the parts of files."""
         remove_parts(self._database, blob_ids)
 
     def remove_copies(self) -> int:
@@ -143,7 +142,6 @@ class _PostgresRemains:
         return 0
 
     def remove_bytes(self) -> None:
-        """Free the space of the deleted rows."""
         refused = [text for text in self._vacuum() if "skipping" in text]
         if refused:
             raise StorageUnusable(

@@ -44,12 +44,12 @@ class PostgresReader:
         """Do one read in one state of the store; with a limit on its time, in a transaction."""
         database = self.database
         with translated():
-            done = self._read_watched(work) if seconds is None and database.catalog.number else None
+            known = database.known_catalog
+            done = None if seconds is not None or known is None else self._read_watched(work, known)
             if done is not None:
                 return done[0]
             with database.reading(QUERY_SECONDS if seconds is None else seconds):
-                database.catalog = current(database, database.catalog)
-                return work(database, database.catalog)
+                return work(database, current(database))
 
     def finish(self) -> None:
         """Close the connection."""
@@ -69,15 +69,15 @@ class PostgresReader:
         """Find one record."""
         return self.read(lambda database, catalog: find(database, catalog, plan))
 
-    def _read_watched(self, work: Callable[[Database, Catalog], _T]) -> tuple[_T] | None:
+    def _read_watched(self, work: Callable[[Database, Catalog], _T], catalog: Catalog) -> tuple[_T] | None:
         """Do one read with the catalog that was seen last, without a transaction.
 
         None: it was another state of the store from one statement to the next, or the catalog is an old one.
         """
         database = self.database
-        with database.watching(database.catalog.number) as watched:
+        with database.watching(catalog.number) as watched:
             try:
-                value = work(database, database.catalog)
+                value = work(database, catalog)
             except StateMoved:
                 return None
             except Exception:
@@ -181,28 +181,22 @@ class PostgresReaders:
         return await self._short.read(lambda reader: reader.find(plan))
 
     async def short(self, work: Callable[[Database, Catalog], _T]) -> _T:
-        """Do a short read in one state of the store."""
         return await self._short.read(lambda reader: reader.read(work))
 
     async def long(self, work: Callable[[Database, Catalog], _T]) -> _T:
-        """Do a read that may look at every record of a stream, in a thread for such reads."""
         return await self._long.read(lambda reader: reader.read(work, QUERY_SECONDS))
 
     async def searching(self, work: Callable[[Database, Catalog], _T]) -> _T:
-        """Do a search, in the thread that what searches remember belongs to."""
         # A search runs many statements: a transaction costs little beside them, and no write makes it start again.
         return await self._search.read(lambda reader: reader.read(work, QUERY_SECONDS))
 
     async def scan(self, work: Callable[[Database, Catalog], _T]) -> _T:
-        """Read the whole store, on a connection for this alone, however long it takes."""
         return await asyncio.to_thread(scan, self._place, work)
 
     async def catalog(self) -> Catalog:
-        """Return the catalog as of now."""
         return await self.short(_catalog_as_of_now)
 
     async def close(self) -> None:
-        """Close the connections and end the threads."""
         for threads in (self._short, self._long, self._search):
             await asyncio.to_thread(threads.close)
 

@@ -39,18 +39,16 @@ from headgate.model.rows import (
     ShelfSummary,
 )
 from headgate.store.changes import accounts, declare, hiding, ingest
-from headgate.store.changes.vector_making import model_key
-from headgate.store.changes.vector_thread import VectorStore, VectorThread
+from headgate.store.changes.vector_making import VectorStore, VectorThread, model_key
+from headgate.store.changes.writer import NoWriter, Writer
 from headgate.store.models.model import MeaningModel
 from headgate.store.queries.aggregates import aggregate, summaries
-from headgate.store.queries.blobs import find_blobs
 from headgate.store.queries.changes import changes
 from headgate.store.queries.pages import find_key, looks_at_all, page
 from headgate.store.queries.rows import marked_records
-from headgate.store.queries.windows import windows
-from headgate.store.search.hybrid import SearchMemory, search_by_meaning
-from headgate.store.search.lexical import search
-from headgate.store.search.meaning import AskedMeaning, question_text
+from headgate.store.queries.windows import find_blobs, windows
+from headgate.store.search.find import find
+from headgate.store.search.meaning import AskedMeaning, SearchMemory, question_text
 from headgate.store.sql.catalog import Catalog
 from headgate.store.sql.database import Database
 from headgate.tasks import Supervisor
@@ -90,39 +88,6 @@ class Readers(Protocol):
 
     async def close(self) -> None:
         """Close the connections and end the threads."""
-        ...
-
-
-class JobWriter(Protocol):
-    """Does the jobs that change the store, one after the other."""
-
-    @property
-    def is_able(self) -> bool:
-        """Whether anything can be stored."""
-        ...
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether there is nothing left for idle tasks to do."""
-        ...
-
-    def refuse_without_room(self) -> None:
-        """Refuse what needs disk space, if only that is left which reading and revocation need."""
-        ...
-
-    async def run(
-        self, work: Callable[[Database], _T], *, in_transaction: bool = True, is_small: bool = False
-    ) -> _T:
-        """Do one job and give what it returns once it is durable."""
-        ...
-
-    async def run_alone(self, work: Callable[[Database], _T], *, is_small: bool = False) -> _T:
-        """Do one job in a transaction that it shares with no other."""
-        ...
-
-    async def close(self) -> None:
-        """Finish the jobs that wait, then close the connection."""
-        ...
 
 
 class BlobContents(Protocol):
@@ -151,7 +116,7 @@ class Store:
     def __init__(
         self,
         readers: Readers,
-        writer: JobWriter,
+        writer: Writer | NoWriter,
         files: BlobContents,
         now: Callable[[], int],
         meaning: tuple[MeaningModel, VectorStore | None] | None = None,
@@ -194,17 +159,14 @@ class Store:
 
     async def search(self, plan: SearchPlan) -> SearchPage:
         """Find records by words or by meaning; only visible text matches or ranks."""
-        remembered = self._memory
-        if plan.mode is SearchMode.LEXICAL:
-            return await self._readers.searching(
-                lambda database, catalog: search(database, catalog, remembered.segments, plan)
-            )
-        if self._model is None:
-            raise Unsupported(param="mode")
-        # The model may have to be loaded first, and other searches need not wait for it.
-        asked = await asyncio.to_thread(_asked, self._model, plan)
+        asked = None
+        if plan.mode is not SearchMode.LEXICAL:
+            if self._model is None:
+                raise Unsupported(param="mode")
+            # The model may have to be loaded first, and other searches need not wait for it.
+            asked = await asyncio.to_thread(_asked, self._model, plan)
         return await self._readers.searching(
-            lambda database, catalog: search_by_meaning(database, catalog, remembered, plan, asked)
+            lambda database, catalog: find(database, catalog, self._memory, plan, asked)
         )
 
     async def window(self, plan: WindowPlan) -> tuple[FieldWindow, ...]:

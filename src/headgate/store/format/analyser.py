@@ -5,8 +5,121 @@ Dates and numbers are indexed as written and, beside that, in one normal form (`
 
 from __future__ import annotations
 
-from headgate.store.format.normal_forms import normal_forms
+import re
+import string
+from collections.abc import Iterator
+
 from headgate.words import index_words
+
+_MONTHS = (
+    "january januar janvier enero gennaio janeiro januari jan",
+    "february februar fevrier février febrero febbraio fevereiro februari feb",
+    "march marz märz mars marzo março marco maart mar",
+    "april avril abril aprile apr",
+    "may mai mayo maggio maio mei",
+    "june juni juin junio giugno junho jun",
+    "july juli juillet julio luglio julho jul",
+    "august aout août agosto augustus aug",
+    "september septembre septiembre settembre setembro sept sep",
+    "october oktober octobre octubre ottobre outubro oct okt",
+    "november novembre noviembre novembro nov",
+    "december dezember decembre décembre diciembre dicembre dezembro dec dez",
+)
+_NUMBER_OF_MONTH = {name: number for number, names in enumerate(_MONTHS, 1) for name in names.split()}
+_MONTH = "|".join(sorted(_NUMBER_OF_MONTH, key=len, reverse=True))
+_YEAR = r"(?P<year>(?:1[0-9]|20|21)\d\d)(?!\d)"
+_DAY = r"(?P<day>0?[1-9]|[12]\d|3[01])"
+_DATES = tuple(
+    re.compile(rf"(?<![^\W_]){pattern}", re.IGNORECASE)
+    for pattern in (
+        rf"{_YEAR}[-/.](?P<number>0?[1-9]|1[0-2])[-/.]{_DAY}(?!\d)",
+        rf"{_DAY}(?:st|nd|rd|th|er|\.)?\s+(?:of\s+|de\s+|di\s+)?(?P<month>{_MONTH})\.?,?\s+(?:de\s+|del\s+)?{_YEAR}",
+        rf"(?P<month>{_MONTH})\.?\s+{_DAY}(?:st|nd|rd|th)?,?\s+{_YEAR}",
+        rf"{_DAY}[./-](?P<number>\d\d?)[./-]{_YEAR}",
+    )
+)
+_AMBIGUOUS = _DATES[-1]
+#: Digits in groups, or with a fraction. What has neither is a word as it stands.
+_NUMBER = re.compile(
+    r"(?<![\d.,'\u2019])(?:\d{1,3}(?:(?P<group>[.,'\u2019\u00a0\u202f])\d{3})(?:(?P=group)\d{3})*|\d+)"
+    r"(?:(?P<point>[.,])\d+)?(?![\d]|[.,]\d)"
+)
+_YEAR_DIGITS = re.compile(r"\d{4}")
+#: Most texts hold no date and no fraction, which their outline shows: digits become 0, what may stand inside a number
+#: a point, letters an a, and all else a space.
+_OUTLINE = bytes.maketrans(
+    bytes(range(256)),
+    b"".join(
+        b"0"
+        if chr(code) in string.digits
+        else b"a"
+        if chr(code) in string.ascii_letters
+        else b"."
+        if code in b".,'\xa0\xaf\x99"
+        else b" "
+        for code in range(256)
+    ),
+)
+_YEAR_OUTLINE = re.compile(rb"(?<![0a])0000(?![0a])")
+_MONTHS_IN_YEAR = 12
+#: The longest date has so many characters on one side of its year.
+_AROUND_CHARS = 32
+
+
+def normal_forms(text: str) -> Iterator[tuple[int, int, str]]:
+    """Find dates and numbers: where each starts and ends, and its form."""
+    outline = text.encode("utf-8", "replace").translate(_OUTLINE)
+    if b"0.0" in outline:
+        yield from _numbers(text)
+    if b"0000" in outline and _YEAR_OUTLINE.search(outline):
+        yield from _dates(text)
+
+
+def _dates(text: str) -> Iterator[tuple[int, int, str]]:
+    """Find dates around years: looking for them everywhere would take long."""
+    places = {
+        (*match.span(), form)
+        for year in _YEAR_DIGITS.finditer(text)
+        for pattern in _DATES
+        for match in pattern.finditer(text, max(0, year.start() - _AROUND_CHARS), year.end() + _AROUND_CHARS)
+        for form in _date_forms(pattern, match)
+    }
+    yield from sorted(places)
+
+
+def _date_forms(pattern: re.Pattern[str], match: re.Match[str]) -> Iterator[str]:
+    found = match.groupdict()
+    name, year, day = found.get("month"), int(found["year"]), int(found["day"])
+    month = _NUMBER_OF_MONTH[name.lower()] if name else int(found["number"])
+    if month <= _MONTHS_IN_YEAR:
+        yield f"@{year:04}-{month:02}-{day:02}"
+    if pattern is _AMBIGUOUS and day <= _MONTHS_IN_YEAR and month != day:
+        yield f"@{year:04}-{day:02}-{month:02}"
+
+
+def _numbers(text: str) -> Iterator[tuple[int, int, str]]:
+    for match in _NUMBER.finditer(text):
+        group, point = match["group"], match["point"]
+        if group is None and point is None:
+            continue
+        if group is not None and group == point:
+            # "1.234.5" is no number: a version, an address, a date.
+            continue
+        digits = match.group()
+        if group is not None:
+            digits = digits.replace(group, "")
+        yield (*match.span(), _form(digits.replace(point, ".") if point else digits))
+        if point is None and group in {".", ","} and match.group().count(group) == 1:
+            # "1.234" may be a fraction.
+            yield (*match.span(), _form(match.group().replace(group, ".")))
+
+
+def _form(digits: str) -> str:
+    whole, _, fraction = digits.partition(".")
+    fraction = fraction.rstrip("0")
+    whole = whole.lstrip("0") or "0"
+    return f"#{whole}.{fraction}" if fraction else f"#{whole}"
+
 
 #: Raise it when the words of a text change, or which fields are searched: a store notes it, and makes its index again when it is opened.
 VERSION = 6

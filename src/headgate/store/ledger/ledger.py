@@ -81,6 +81,8 @@ class Ledger:
 
     def __init__(self, connections: LedgerConnections) -> None:
         self.connections = connections
+        #: Returns a number that is another one after anything was written: what was looked up before may be old.
+        self.version = connections.version
         #: Grants never change, so what was read once need not be read again.
         self._documents: dict[bytes, Grant] = {}
 
@@ -88,10 +90,6 @@ class Ledger:
     def owner(self) -> OwnerStore:
         """What is stored about the owner's sign-in."""
         return OwnerStore(self.connections)
-
-    async def version(self) -> int:
-        """Return a number that is another one after anything was written: what was looked up before may be old."""
-        return await self.connections.version()
 
     async def holder(self, digest: bytes) -> Holder | None:
         """Look up a token, its grants and the version they have, as they are at this moment."""

@@ -21,14 +21,13 @@ from headgate.errors import Conflict, IntegrityBroken, NotFound
 from headgate.home import Home, make_private_directory, write_private
 from headgate.model.ids import BlobId
 from headgate.model.maintenance import Copied, EndedCredentials, Progress
-from headgate.store.format.row_numbers import RID_SHIFT
+from headgate.store.format.records import shelf_rows
 from headgate.store.maintenance.copying import StoreSide
-from headgate.store.maintenance.sqlite_check import check_store
+from headgate.store.maintenance.fsck import check_store
 from headgate.store.maintenance.sqlite_side import SqliteSide
 from headgate.store.sqlite import BLOBS, FILE
 from headgate.store.sqlite.blobs import BlobFiles
-from headgate.store.sqlite.database import SqliteDatabase, connect, open_reader, translate_errors
-from headgate.store.sqlite.dialect import SQL
+from headgate.store.sqlite.database import SQL, SqliteDatabase, connect, open_reader, translate_errors
 from headgate.store.sqlite.migrate import all_migrations, backup, version_of
 from headgate.system import open_private, sync_directory
 
@@ -59,7 +58,6 @@ class StoreCopy(Protocol):
 
     def write(self, directory: Path) -> None:
         """Write the records as a SQLite file into a directory, as of one commit, and the files they refer to."""
-        ...
 
 
 class FileCopy:
@@ -185,7 +183,7 @@ def shelf_digests(database: SqliteDatabase) -> dict[str, str]:
 
 def _shelf_digest(database: SqliteDatabase, sid: int) -> str:
     hashed = hashlib.sha256()
-    rows = database.each(SQL["shelf_records"], (sid << RID_SHIFT, (sid + 1) << RID_SHIFT))
+    rows = database.each(SQL["shelf_records"], shelf_rows(sid))
     for record_id, seq, deleted, digest in rows:
         hashed.update(b"%b\0%d\0%d\0%b" % (record_id.encode(), seq, deleted, digest))
     return hashed.hexdigest()

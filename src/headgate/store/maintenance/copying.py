@@ -19,13 +19,13 @@ import msgspec
 from headgate.errors import BlobNotFound, Conflict, IntegrityBroken, StorageUnusable
 from headgate.model.ids import BlobId
 from headgate.model.maintenance import Moved, Progress
-from headgate.store.changes.exact_values import put_typed_rows
+from headgate.store.changes.stored_rows import put_typed_rows
 from headgate.store.format import analyser
-from headgate.store.format.row_numbers import RID_SHIFT
+from headgate.store.format.records import shelf_rows
 from headgate.store.format.streams import Shelf, StreamTable
 from headgate.store.maintenance.copied_tables import FACTS, TABLES, Changing, Table
 from headgate.store.maintenance.fsck import BlobPieces
-from headgate.store.sql.catalog import Catalog, current, note_catalog_sum
+from headgate.store.sql.catalog import current, note_catalog_sum
 from headgate.store.sql.database import Database
 
 _NOTE = "copying"
@@ -84,7 +84,6 @@ class StoreSide(Protocol):
 
     def put_given_numbers(self, numbers: Mapping[str, int]) -> None:
         """Go on after these numbers, inside a writer's transaction."""
-        ...
 
     def has_blob(self, blob_id: BlobId) -> bool:
         """Return whether a file is there, whole."""
@@ -92,7 +91,6 @@ class StoreSide(Protocol):
 
     def empty(self) -> None:
         """Remove everything from a copy that is not complete."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +153,7 @@ def _plan(source: StoreSide, target: StoreSide) -> _Plan:
         raise StorageUnusable(
             "The store's word index is not of this version.", hint="Serve the home once with this version."
         )
-    catalog = current(database, Catalog())
+    catalog = current(database)
     tables = {table: _columns(source, target, table) for table in TABLES}
     tables = {table: columns for table, columns in tables.items() if columns}
     counts = {table: _row_count(database, table) for table in tables}
@@ -305,13 +303,9 @@ def _portions(rows: Iterator[_Row]) -> Iterator[list[_Row]]:
 # Typed values: they are in one table or in many
 
 
-def _bounds(shelf: Shelf) -> tuple[int, int]:
-    return shelf.sid << RID_SHIFT, (shelf.sid + 1) << RID_SHIFT
-
-
 def _typed_rows(side: StoreSide, shelf: Shelf, after: int | None = None) -> Generator[_Row]:
     dialect, stream = side.database.dialect, shelf.stream
-    first, last = _bounds(shelf)
+    first, last = shelf_rows(shelf.sid)
     statement = side.database.sql["typed_rows_between"].format(
         table=dialect.typed_table(stream.stid),
         select="".join(f", {dialect.typed_column(column)}" for column in stream.columns.values()),
@@ -321,7 +315,9 @@ def _typed_rows(side: StoreSide, shelf: Shelf, after: int | None = None) -> Gene
 
 def _last_typed(target: StoreSide, shelf: Shelf) -> int | None:
     table = target.database.dialect.typed_table(shelf.stream.stid)
-    return target.database.value(target.database.sql["last_typed_row"].format(table=table), _bounds(shelf))
+    return target.database.value(
+        target.database.sql["last_typed_row"].format(table=table), shelf_rows(shelf.sid)
+    )
 
 
 # Files

@@ -27,21 +27,17 @@ class PostgresSide:
         self._known: dict[str, Mapping[str, str]] = {}
 
     def columns(self, table: str) -> Mapping[str, str]:
-        """Return the columns of a table with their types; none if there is no such table."""
         if table not in self._known:
             self._known[table] = dict(self.database.all(SQL["columns_of_table"].format(table=table)))
         return self._known[table]
 
     def key_column(self, table: str, column: str) -> str:
-        """Write a column of a key so that texts are ordered by their bytes, whatever the database's language is."""
         return f'{column} COLLATE "C"' if self.columns(table)[column] == "text" else column
 
     def shown(self, table: str, columns: Sequence[str]) -> Sequence[Conversion]:
-        """Return how the values of columns are read: yes and no are numbers, places in an order are values."""
         return [self._conversion(table, column, int, DIALECT.shown_sort) for column in columns]
 
     def stored(self, table: str, columns: Sequence[str]) -> Sequence[Conversion]:
-        """Return how the values of columns are written."""
         return [self._conversion(table, column, bool, DIALECT.sort_value) for column in columns]
 
     def _conversion(
@@ -52,7 +48,6 @@ class PostgresSide:
         return of_booleans if self.columns(table)[column] == "boolean" else None
 
     def insertion(self, table: str, columns: Sequence[str]) -> str:
-        """Write the statement that adds a row; digests of columns are made from them."""
         names = list(columns)
         marks = [f"?{place}" for place, _ in enumerate(columns, 1)]
         name, of = _DIGESTS.get(table, ("", ""))
@@ -62,21 +57,17 @@ class PostgresSide:
         return SQL["insert_row"].format(table=table, names=", ".join(names), marks=", ".join(marks))
 
     def given_numbers(self) -> Mapping[str, int]:
-        """Return the numbers that were given last."""
         facts = dict(self.database.all(SQL["facts"]))
         return {name: facts[name] for name in _NUMBERS}
 
     def put_given_numbers(self, numbers: Mapping[str, int]) -> None:
-        """Go on after these numbers."""
         for name in _NUMBERS:
             self.database.run(SQL["put_fact"], (name, numbers[name]))
 
     def has_blob(self, blob_id: BlobId) -> bool:
-        """Return whether a file is there; all its parts come in one transaction."""
         return self.database.one(SQL["blob_part"], (blob_id, 0)) is not None
 
     def empty(self) -> None:
-        """Remove the rows of the home."""
         names = [*(table.name for table in TABLES if self.columns(table.name)), *_OTHER_TABLES]
         with self.database.writing():
             for name in names:

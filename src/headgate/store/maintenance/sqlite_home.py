@@ -147,7 +147,6 @@ class SqliteRemains:
         blob_files(self._home).remove(blob_ids)
 
     def remove_copies(self) -> int:
-        """Remove copies of the store that migrations and stopped commands left."""
         directory = self._home.path
         copies = [*directory.glob(f"{FILE}.before-*"), *directory.glob(f".{FILE}.*")]
         for copy in copies:

@@ -15,8 +15,7 @@ from headgate.store.changes import word_index
 from headgate.store.maintenance.copying import Conversion
 from headgate.store.sqlite import BLOBS, FILE
 from headgate.store.sqlite.blobs import BlobFiles
-from headgate.store.sqlite.database import SqliteDatabase, connect, open_writer, translate_errors
-from headgate.store.sqlite.dialect import SQL
+from headgate.store.sqlite.database import SQL, SqliteDatabase, connect, open_writer, translate_errors
 from headgate.store.sqlite.migrate import all_migrations, migrate
 
 #: The tables that never give a number twice, by the name of the number.
@@ -31,21 +30,17 @@ class SqliteSide:
         self.blobs = blobs
 
     def columns(self, table: str) -> Mapping[str, str]:
-        """Return the columns of a table with their types; none if there is no such table."""
         return dict(self.database.all(SQL["columns_of_table"].format(table=table)))
 
     def key_column(self, table: str, column: str) -> str:
-        """Write a column of a key: texts are ordered by their bytes anyway."""
         del table
         return column
 
     def shown(self, table: str, columns: Sequence[str]) -> Sequence[Conversion]:
-        """Return how the values of columns are read: as they are."""
         del table
         return [None for _ in columns]
 
     def stored(self, table: str, columns: Sequence[str]) -> Sequence[Conversion]:
-        """Return how the values of columns are written: as they are."""
         del table
         return [None for _ in columns]
 
@@ -55,19 +50,16 @@ class SqliteSide:
         return SQL["insert_row"].format(table=table, names=", ".join(columns), marks=marks)
 
     def given_numbers(self) -> Mapping[str, int]:
-        """Return the numbers that were given last."""
         found = dict(self.database.all(SQL["given_numbers"]))
         numbers = {name: found.get(table, 0) for name, table in _COUNTED.items()}
         return numbers | {"stid": self.database.value(SQL["last_stream"])}
 
     def put_given_numbers(self, numbers: Mapping[str, int]) -> None:
-        """Go on after these numbers; a stream's follows from the streams that are there."""
         for name, table in _COUNTED.items():
             self.database.run(SQL["forget_given_number"], (table,))
             self.database.run(SQL["put_given_number"], (table, numbers[name]))
 
     def has_blob(self, blob_id: BlobId) -> bool:
-        """Return whether a file is there; its name is given to it when it is whole."""
         return self.blobs.path(blob_id).exists()
 
     def empty(self) -> None:

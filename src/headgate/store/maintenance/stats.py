@@ -13,8 +13,7 @@ import msgspec
 
 from headgate.model.ids import ConnectionId, ConnectorKey, StreamName
 from headgate.model.maintenance import ConnectionStats, StoreStats, StreamStats
-from headgate.store.format.long_texts import long_notes
-from headgate.store.format.row_numbers import RID_SHIFT
+from headgate.store.format.records import RID_SHIFT, long_notes
 from headgate.store.sql.database import Database
 
 _SAMPLES = 32

@@ -62,26 +62,19 @@ def _multilingual() -> Embedder:
 
 def _folder(folder: Path) -> MeaningModel:
     """Tell the kinds of models apart by their files."""
-    if (folder / "model.onnx").is_file() and not (folder / "model.safetensors").is_file():
-        return _onnx(folder)
-    if not (folder / "vocab.txt").is_file() and (folder / "tokenizer.json").is_file():
-        from headgate.store.models import static  # noqa: PLC0415 - only if it is used
+    from headgate.store.models import folders  # noqa: PLC0415 - only if it is used
 
-        _check_files(folder, static.FILES)
-        return MeaningModel(lambda: static.StaticEmbedder(folder))
-    from headgate.store.models import bert  # noqa: PLC0415 - the same
-
-    _check_files(folder, bert.FILES)
+    if (folder / folders.ONNX).is_file() and not (folder / folders.WEIGHTS).is_file():
+        _check_files(folder, folders.ONNX_FILES)
+        _package(
+            folders.ONNX_PACKAGE,
+            "extra for an ONNX",
+            "pip install 'headgate[onnx]' (the package onnxruntime)",
+        )
+        return MeaningModel(lambda: folders.OnnxEmbedder(folder))
+    _check_files(folder, folders.BERT_FILES)
     _package("threadpoolctl", "extra for a", "pip install 'headgate[semantic]'")
-    return MeaningModel(lambda: bert.BertEmbedder(folder))
-
-
-def _onnx(folder: Path) -> MeaningModel:
-    from headgate.store.models import onnx  # noqa: PLC0415 - only if it is used
-
-    _check_files(folder, onnx.FILES)
-    _package(onnx.PACKAGE, "extra for an ONNX", "pip install 'headgate[onnx]' (the package onnxruntime)")
-    return MeaningModel(lambda: onnx.OnnxEmbedder(folder))
+    return MeaningModel(lambda: folders.BertEmbedder(folder))
 
 
 def _check_files(folder: Path, names: Sequence[str]) -> None:
@@ -89,8 +82,8 @@ def _check_files(folder: Path, names: Sequence[str]) -> None:
     if missing:
         raise ConfigInvalid(
             f"{folder} has no {missing[0]}.",
-            hint="A folder has config.json, vocab.txt and model.safetensors (a BERT model), vocab.txt and model.onnx "
-            "(ONNX), or tokenizer.json and model.safetensors (model2vec).",
+            hint="A folder has config.json, vocab.txt and model.safetensors (a BERT model), or vocab.txt and model.onnx "
+            "(ONNX).",
             param="semantic_model",
         )
 

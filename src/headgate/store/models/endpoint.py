@@ -47,7 +47,6 @@ class EndpointEmbedder:
         self.identity = ModelIdentity(model, digest, size)
 
     def embed(self, texts: Sequence[str]) -> Floats:
-        """Have vectors made of some texts."""
         made = self._ask(texts)
         if made.shape[1] != self.identity.dimensions:
             raise ModelUnavailable

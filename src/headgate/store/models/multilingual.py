@@ -47,5 +47,4 @@ class MultilingualEmbedder:
         )
 
     def embed(self, texts: Sequence[str]) -> Floats:
-        """Make a vector of each text."""
         return (self._encode(list(texts)) - self._mean) @ self._components

@@ -11,7 +11,7 @@ from typing import IO
 
 from headgate.errors import BlobNotFound
 from headgate.model.ids import BlobId
-from headgate.store.format.blobs import receive
+from headgate.store.format.records import receive
 from headgate.store.postgres.database import HomePlace, PostgresDatabase, translated
 from headgate.store.postgres.dialect import SQL
 from headgate.store.sql.database import Database
@@ -97,7 +97,6 @@ class ServedBlobRows(BlobRows):
             raise BlobNotFound
 
     async def exists(self, blob_id: BlobId) -> bool:
-        """Return whether a file is there."""
         return await self._numbered(blob_id, 0) is not None
 
     async def _numbered(self, blob_id: BlobId, number: int) -> bytes | None:

@@ -27,8 +27,7 @@ from headgate.errors import (
 )
 from headgate.store.postgres.dialect import DIALECT, SQL, PostgresDialect, numbered
 from headgate.store.sql.catalog import Catalog
-from headgate.store.sql.database import QUERY_SECONDS
-from headgate.store.sql.texts import WaitingTexts
+from headgate.store.sql.database import QUERY_SECONDS, WaitingTexts
 
 _CONNECT_SECONDS = 5
 _LOCK_SECONDS = 30
@@ -108,36 +107,29 @@ class PostgresDatabase:
         #: The numbers of the catalog and of the state, as the transaction that is under way sees them.
         self._seen: tuple[int, int] | None = None
         self._watched: Watched | None = None
-        #: What reads on this connection saw last. Statements that were compiled against it use this connection.
-        self.catalog = Catalog()
+        self.known_catalog: Catalog | None = None
 
     @property
     def dialect(self) -> PostgresDialect:
-        """How PostgreSQL writes its SQL."""
         return DIALECT
 
     @property
     def sql(self) -> Mapping[str, str]:
-        """The fixed statements by name."""
         return SQL
 
     @property
     def damage(self) -> tuple[type[Exception], ...]:
-        """The failures of a statement that meets a damaged part of the database."""
         return (pg.DataCorrupted, pg.IndexCorrupted)
 
     # Statements
 
     def all(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Run a statement and give all its rows."""
         return self._fetch(sql, values)
 
     def rows(self, kind: type[_Row], sql: str, values: Sequence[Any] = ()) -> list[_Row]:
-        """Run a statement and give all its rows as named tuples."""
         return list(map(partial(_tuple.__new__, kind), self._fetch(sql, values)))
 
     def each(self, sql: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
-        """Run a statement and give its rows one by one, a portion at a time from the server."""
         if self._watched is not None:
             # Portions come from a transaction alone.
             raise StateMoved
@@ -155,16 +147,13 @@ class PostgresDatabase:
             _close(cursor)
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> None:
-        """Run a statement for its effect."""
         self._execute(sql, values)
 
     def one(self, sql: str, values: Sequence[Any] = ()) -> tuple[Any, ...] | None:
-        """Run a statement and give its first row, if it has one."""
         rows = self._fetch(sql, values)
         return rows[0] if rows else None
 
     def value(self, sql: str, values: Sequence[Any] = ()) -> Any:
-        """Run a statement and give the one value it must have."""
         row = self.one(sql, values)
         if row is None:
             raise IntegrityBroken("The store's tables are damaged.")
@@ -205,7 +194,6 @@ class PostgresDatabase:
 
     @property
     def in_transaction(self) -> bool:
-        """Whether a transaction is under way; the loss of the connection ends it."""
         connection = self._connection
         if connection is None or connection.closed:
             return False
@@ -215,13 +203,11 @@ class PostgresDatabase:
         }
 
     def catalog_number(self) -> int:
-        """Return the number that every change of the catalog raises."""
         if self._watched is not None:
             return self._watched.catalog_number
         return self.value(SQL["catalog_number"]) if self._seen is None else self._seen[0]
 
     def snapshot_version(self) -> int:
-        """Return the version of the state that this read sees."""
         if self._watched is not None:
             if self._watched.version is None:
                 self._fetch("SELECT 1", ())
@@ -245,7 +231,6 @@ class PostgresDatabase:
 
     @contextmanager
     def reading(self, seconds: float = QUERY_SECONDS) -> Generator[None]:
-        """See one state of the store until the end of the block, and take no longer than allowed for a statement."""
         # One message and one answer: the transaction, its deadline, and the numbers that caches are compared with.
         cursor = self._begin(
             "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
@@ -264,7 +249,6 @@ class PostgresDatabase:
 
     @contextmanager
     def writing(self) -> Generator[None]:
-        """Change the store: all of the block, durably, or nothing of it. One transaction of a home writes at a time."""
         with self.changing(SQL["raise_version"]):
             yield
 
@@ -279,6 +263,7 @@ class PostgresDatabase:
             self.connected().execute("COMMIT")
         except BaseException:
             self.texts.forget_after(0)
+            self.known_catalog = None
             self._end("ROLLBACK")
             raise
         finally:
@@ -318,7 +303,6 @@ class PostgresDatabase:
 
     @contextmanager
     def translating(self) -> Generator[None]:
-        """Raise this program's errors in place of the driver's."""
         with translated():
             yield
 
@@ -326,7 +310,6 @@ class PostgresDatabase:
         """Do nothing: the server looks after its files."""
 
     def finish(self) -> None:
-        """Close the connection."""
         if self._connection is not None:
             self._connection.close()
 

@@ -73,11 +73,9 @@ class PostgresDialect:
 
     @property
     def sql(self) -> Mapping[str, str]:
-        """The fixed statements, and parts of the others, by name."""
         return SQL
 
     def typed_table(self, stid: int) -> str:
-        """Name the table of typed values."""
         del stid
         return "typed"
 
@@ -95,7 +93,6 @@ class PostgresDialect:
             database.many(SQL["put_child_keys"], keys)
 
     def typed_tables(self, stid: int) -> tuple[str, ...]:
-        """Name every table that has rows for the typed values of a stream's records."""
         del stid
         return "typed", "child_key"
 
@@ -114,11 +111,9 @@ class PostgresDialect:
             database.many(SQL["put_child_keys"], list(_keys(stid, keyed, rows)))
 
     def typed_column(self, column: Column) -> str:
-        """Name a typed value in ``t``."""
         return f"t.{_ARRAYS[column.kind]}[{column.number}]"
 
     def comparison(self, column: Column, operator: str, value: Scalar) -> tuple[str, Any]:
-        """Write the comparison of a typed value with a value, and give the value to bind."""
         name, bound = self.typed_column(column), bindable(value)
         if column.kind is ColumnKind.WORD:
             # A text is smaller than another; a number is smaller than every text.
@@ -137,7 +132,6 @@ class PostgresDialect:
         return f"{name} {operator} ?::numeric", bound
 
     def key_comparison(self, stid: int, column: Column, value: Any) -> tuple[str, tuple[Any, ...]]:
-        """Write the condition that a typed value is a key, and give what it binds."""
         return f"t.stid = {stid} AND t.col = {column.number} AND t.value = ?", (
             key_bytes(column.kind, value),
         )
@@ -147,7 +141,6 @@ class PostgresDialect:
         return None if value is None else _sort_bytes(value)
 
     def shown_sort(self, stored: bytes | None) -> Any:
-        """Read a place in a stream's order back."""
         if stored is None:
             return None
         if stored[:1] == _TEXT:

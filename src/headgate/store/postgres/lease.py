@@ -54,7 +54,7 @@ class LeasedTurn:
     """
 
     #: When a process that has no turn looks again, and so how late one takes over.
-    again_seconds: float | None = LEASE_US / 1_000_000
+    again_seconds = LEASE_US / 1_000_000
 
     def __init__(self, lease: Lease, now: Callable[[], int]) -> None:
         self._lease = lease
@@ -62,7 +62,6 @@ class LeasedTurn:
         self._renew_at: int | None = None
 
     def is_held(self) -> bool:
-        """Return whether it is; takes or renews the lease where half of its time is over."""
         now = self._now()
         if self._renew_at is None or not self._renew_at - LEASE_US <= now < self._renew_at:
             held = self._lease.hold_once()
@@ -70,7 +69,6 @@ class LeasedTurn:
         return self._renew_at is not None
 
     def end(self) -> None:
-        """Leave the work to another process."""
         if self._renew_at is not None:
             self._lease.release()
             self._renew_at = None

@@ -23,8 +23,8 @@ from headgate.model.instants import DAY_US, iso
 from headgate.model.plan import AggregatePlan, Reach, TimeGroups
 from headgate.model.query import Metric
 from headgate.model.rows import Aggregate, Group, ShelfSummary
-from headgate.store.format.change_marks import ANY_FIELD
 from headgate.store.format.columns import Column, ColumnKind
+from headgate.store.format.records import ANY_FIELD
 from headgate.store.format.streams import StreamTable
 from headgate.store.queries import calendar
 from headgate.store.queries.scope import VisibleRows, column_of, scope_of, visible_rows

@@ -17,8 +17,7 @@ from headgate.model.ids import RecordId
 from headgate.model.plan import ChangesPlan, Reach
 from headgate.model.record import Record, Tombstone
 from headgate.model.rows import Changes
-from headgate.store.format.change_marks import ALL_FIELDS, ChangeMark, change_marks
-from headgate.store.format.row_numbers import RID_SHIFT
+from headgate.store.format.records import ALL_FIELDS, RID_SHIFT, ChangeMark, change_marks
 from headgate.store.format.streams import Shelf
 from headgate.store.queries.rows import (
     COLUMNS,

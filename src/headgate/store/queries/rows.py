@@ -15,11 +15,18 @@ from headgate.model.ids import ConnectionId, FieldName, RecordId, StreamName
 from headgate.model.plan import Reach
 from headgate.model.record import Preview, Record
 from headgate.model.rows import MarkedRecord, MarkedRecords, RecordProblem
-from headgate.store.format.change_marks import change_marks, emitted_at_of
-from headgate.store.format.long_texts import CHUNK_CHARS, chunk_sum, long_notes
-from headgate.store.format.projection import Projector, projector
-from headgate.store.format.records import digest_of
-from headgate.store.format.row_numbers import RID_SHIFT
+from headgate.store.format.records import (
+    CHUNK_CHARS,
+    RID_SHIFT,
+    Projector,
+    change_marks,
+    chunk_sum,
+    digest_of,
+    emitted_at_of,
+    long_notes,
+    projector,
+    shelf_rows,
+)
 from headgate.store.format.streams import Shelf
 from headgate.store.sql.catalog import Catalog
 from headgate.store.sql.database import Database
@@ -219,8 +226,9 @@ def marked_records(
     first = shelves[0].sid << RID_SHIFT
     rows: list[tuple[int, str]] = []
     for shelf in shelves:
-        start = max(first + after, shelf.sid << RID_SHIFT)
-        rows += database.all(database.sql["marked_records"], (start, (shelf.sid + 1) << RID_SHIFT, limit + 1))
+        start, end = shelf_rows(shelf.sid)
+        values = (max(first + after, start), end, limit + 1)
+        rows += database.all(database.sql["marked_records"], values)
     records = tuple(MarkedRecord(RecordId(key), _problems(database, rid)) for rid, key in rows[:limit])
     return MarkedRecords(records, rows[limit - 1][0] - first if len(rows) > limit else None)
 
@@ -253,10 +261,10 @@ def _row(database: Database, rid: int) -> FoundColumns | None:
         return None
 
 
-def readable_keys(database: Database, rids: Sequence[int], asked: str) -> dict[int, RecordId]:
-    """Read the keys of records; ``asked`` are their numbers as JSON. Those of damaged rows come from an index."""
+def readable_keys(database: Database, rids: Sequence[int]) -> dict[int, RecordId]:
+    """Read the keys of records. Those of damaged rows come from an index."""
     try:
-        return dict(database.all(database.sql["keys_by_number"], (asked,)))
+        return dict(database.all(database.sql["keys_by_number"], (msgspec.json.encode(rids).decode(),)))
     except database.damage:
         return {rid: key for rid in rids if (key := _key(database, rid)) is not None}
 

@@ -13,7 +13,7 @@ from headgate.model.ids import ConnectionId, FieldName, StreamName
 from headgate.model.plan import Reach
 from headgate.model.query import ExactFilter, Filter, Order
 from headgate.store.format.columns import Column, ColumnKind, text_hash
-from headgate.store.format.row_numbers import RID_SHIFT
+from headgate.store.format.records import RID_SHIFT
 from headgate.store.format.streams import Shelf, StreamTable
 from headgate.store.sql.catalog import Catalog
 from headgate.store.sql.database import Database, Dialect

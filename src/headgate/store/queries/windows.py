@@ -11,9 +11,10 @@ from typing import Any
 import msgspec
 
 from headgate.errors import FieldNotFound, FieldNotText, HeadgateError, QueryNotFound
-from headgate.model.plan import MatchWindow, OffsetWindow, WindowPlan
-from headgate.model.rows import FieldWindow
-from headgate.store.format.long_texts import CHUNK_CHARS, long_notes
+from headgate.model.ids import FieldName, RecordId
+from headgate.model.plan import BlobPlan, MatchWindow, OffsetWindow, WindowPlan
+from headgate.model.rows import FieldWindow, FoundBlob
+from headgate.store.format.records import CHUNK_CHARS, long_notes
 from headgate.store.format.streams import Shelf
 from headgate.store.queries.rows import (
     COLUMNS,
@@ -203,3 +204,31 @@ def _find_uneven(text: str, whole: str, folded: str) -> tuple[int, int] | None:
             return places[start], places[start + len(folded)]
         start = whole.find(folded, start + 1)
     return None
+
+
+def find_blobs(database: Database, catalog: Catalog, plan: BlobPlan) -> tuple[FoundBlob, ...]:
+    """Find a file through visible records: for each connection, the first that refers to it."""
+    found: dict[str, FoundBlob] = {}
+    size = database.one(database.sql["blob"], (plan.blob_id,))
+    for reach in plan.reaches if size is not None else ():
+        scope = scope_of(catalog, reach)
+        if scope is None:
+            continue
+        names = {scope.stream.fids[name]: name for name in reach.fields if name in scope.stream.fids}
+        rows = database.all(
+            database.sql["blob_users"].format(sids=scope.sids, where=scope.where),
+            (plan.blob_id, *scope.values),
+        )
+        for fid, mime, sid, record_id in rows:
+            shelf = catalog.by_sid[sid]
+            if fid in names and shelf.connection_id not in found and size is not None:
+                found[shelf.connection_id] = FoundBlob(
+                    plan.blob_id,
+                    shelf.connection_id,
+                    reach.stream,
+                    RecordId(record_id),
+                    FieldName(names[fid]),
+                    mime or size[0],
+                    size[1],
+                )
+    return tuple(found.values())

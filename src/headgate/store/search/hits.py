@@ -1,9 +1,9 @@
-"""Make hits ready to show: the record's granted fields, which fields match, and the words around the matches."""
+"""Matches, whatever found them, and the hits that are made of those that are shown."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,21 +12,15 @@ from headgate.model.ids import FieldName, RecordId
 from headgate.model.plan import Reach, SearchPlan, SearchReach, Term
 from headgate.model.record import Record
 from headgate.model.rows import Hit, Snippet
-from headgate.store.format.long_texts import CHUNK_CHARS, long_notes
-from headgate.store.format.projection import searched_text_in
+from headgate.store.format.records import CHUNK_CHARS, long_notes, searched_text_in
 from headgate.store.format.segments import POSITION_BITS
-from headgate.store.format.streams import Shelf
 from headgate.store.queries.rows import FoundRow, RecordMaker, read_chunks, readable_rows
+from headgate.store.search.matching import FoundNeed
 from headgate.store.search.query import Need, SearchQuestion
 from headgate.store.search.snippets import Highlighter
+from headgate.store.search.visible_text import VisibleText
 from headgate.store.sql.catalog import Catalog
 from headgate.store.sql.database import Database
-
-if TYPE_CHECKING:
-    from headgate.store.search.lexical import Place
-    from headgate.store.search.matching import FoundNeed
-    from headgate.store.search.scope import SearchScope
-    from headgate.store.search.visible_text import VisibleText
 
 SNIPPETS_MOST = 3
 _OVERLAP_CHARS = 512
@@ -34,62 +28,121 @@ _OVERLAP_CHARS = 512
 _MARKED_FORMS = 24
 
 
-class RankedHit(NamedTuple):
-    """A match with its place in the order, its number among the visible records, and the needs it holds, as bits."""
+class Place(NamedTuple):
+    """A place in the order of hits: all words first, then the better, then the newer, then by key."""
+
+    #: 1 if the record lacks a word, else 0.
+    is_partial: int
+    #: The score, negated; 0 where hits are ordered by time.
+    by_score: int
+    #: The time, negated; the largest number for none.
+    by_time: int
+    record_id: str
+    rid: int
+
+
+class Match(NamedTuple):
+    """A record that was found by words or by meaning."""
 
     place: Place
-    record: int
-    bits: int
+    score: float
+    #: By words: its number among the visible records, and the needs it holds, as bits.
+    record: int = 0
+    bits: int = 0
+    #: By meaning: the field, the start and the end of the passage that is most similar.
+    passage: tuple[int, int, int] = (0, 0, 0)
+
+
+#: Makes the hit of a match: what is shown of it, besides the record and its time.
+MakeHit = Callable[[Match, FoundRow, Record, int | None], Hit]
+#: Hits by row number, and the damaged records that are left out.
+ShownHits = tuple[dict[int, Hit], tuple[RecordId, ...]]
 
 
 def show(
     database: Database,
     catalog: Catalog,
     plan: SearchPlan,
-    scope: SearchScope,
-    text: VisibleText,
-    shown: Sequence[RankedHit],
-    found: Sequence[FoundNeed],
-    question: SearchQuestion,
-) -> tuple[tuple[Hit, ...], tuple[RecordId, ...]]:
-    """Make hits of the matches that are shown; returns them, and the damaged records that are left out."""
-    rows = readable_rows(database, [hit.place.rid for hit in shown])
-    matched = _matched_fields(text, shown, found)
-    highlighter = _highlighter(question, found)
+    reaches: Mapping[int, SearchReach],
+    matches: Sequence[Match],
+    make: MakeHit,
+) -> ShownHits:
+    """Make hits of matches, with the fields that the reach of each allows."""
+    rows = readable_rows(database, [match.place.rid for match in matches])
+    damaged = [RecordId(match.place.record_id) for match in matches if match.place.rid not in rows]
     makers: dict[Reach, RecordMaker] = {}
-    hits: list[Hit] = []
-    damaged = [RecordId(one.place.record_id) for one in shown if one.place.rid not in rows]
-    for one in (hit for hit in shown if hit.place.rid in rows):
-        row = FoundRow._make(rows[one.place.rid])
-        reach = scope.reaches[row.sid]
-        if reach.reach not in makers:
-            makers[reach.reach] = RecordMaker(
-                database, catalog, reach.reach, preview_chars=plan.preview_chars
-            )
-        missing = tuple(
-            need.name
-            for place, need in enumerate(question.needs)
-            if not need.is_part and not one.bits >> place & 1
-        )
-        names = tuple(name for name in reach.search_fields if name in matched[one.record])
+    hits: dict[int, Hit] = {}
+    for match in (match for match in matches if match.place.rid in rows):
+        row = FoundRow._make(rows[match.place.rid])
+        reach = reaches[row.sid].reach
+        if reach not in makers:
+            makers[reach] = RecordMaker(database, catalog, reach, preview_chars=plan.preview_chars)
+        shows_time = catalog.by_sid[row.sid].stream.time_field in reach.fields
         try:
-            record = makers[reach.reach].make(row)
-            shelf = catalog.by_sid[row.sid]
-            hits.append(_hit(database, reach, shelf, row, record, highlighter, names, missing))
+            hits[row.rid] = make(match, row, makers[reach].make(row), row.ts if shows_time else None)
         except IntegrityBroken:
             damaged.append(row.record_id)
-    return tuple(hits), tuple(damaged)
+    return hits, tuple(damaged)
 
 
-def _matched_fields(
-    text: VisibleText, shown: Sequence[RankedHit], found: Sequence[FoundNeed]
+class WordHits:
+    """Makes hits of matches by words: which fields hold them, which words are missing, and the words around them."""
+
+    def __init__(
+        self,
+        database: Database,
+        catalog: Catalog,
+        reaches: Mapping[int, SearchReach],
+        question: SearchQuestion,
+        found: Sequence[FoundNeed],
+        matched: Mapping[int, set[FieldName]],
+    ) -> None:
+        self._database = database
+        self._catalog = catalog
+        self._reaches = reaches
+        self._needs = question.needs
+        self._matched = matched
+        self._highlighter = _highlighter(question, found)
+
+    def make(self, match: Match, row: FoundRow, record: Record, time: int | None) -> Hit:
+        """Make one hit."""
+        names = tuple(
+            name for name in self._reaches[row.sid].search_fields if name in self._matched[match.record]
+        )
+        snippets = [self._snippet(row, name) for name in names[:SNIPPETS_MOST]]
+        missing = tuple(
+            need.name
+            for place, need in enumerate(self._needs)
+            if not need.is_part and not match.bits >> place & 1
+        )
+        return Hit(record, names, tuple(filter(None, snippets)), time, missing)
+
+    def _snippet(self, row: FoundRow, name: FieldName) -> Snippet | None:
+        """Cut out the first match; of a long text chunk by chunk, each with a little of the one before it."""
+        note = long_notes(row.long).get(name)
+        if note is None:
+            assert row.body is not None
+            return self._highlighter.snippet(name, searched_text_in(row.body, name))
+        fid = self._catalog.by_sid[row.sid].stream.fids[name]
+        for start in range(0, note[0], CHUNK_CHARS):
+            begin = max(0, start - _OVERLAP_CHARS)
+            text = read_chunks(self._database, row.rid, fid, begin, min(start + CHUNK_CHARS, note[0]))
+            snippet = self._highlighter.snippet(name, text, whole=False, at=begin)
+            if snippet is not None:
+                return snippet
+        return None
+
+
+def matched_fields(
+    text: VisibleText, matches: Sequence[Match], found: Sequence[FoundNeed]
 ) -> dict[int, set[FieldName]]:
-    records = np.array([hit.record for hit in shown], np.int64)
-    matched: dict[int, set[FieldName]] = {hit.record: set() for hit in shown}
-    for one in found:
-        of_records = text.columns.records_of(one.occurrences)
+    """Return the fields of each matching record, by its number, that hold any of the needs."""
+    records = np.array([match.record for match in matches], np.int64)
+    matched: dict[int, set[FieldName]] = {match.record: set() for match in matches}
+    for need in found:
+        of_records = text.columns.records_of(need.occurrences)
         stays = np.isin(of_records, records)
-        names = text.field_names(one.occurrences.keys[stays] >> POSITION_BITS)
+        names = text.field_names(need.occurrences.keys[stays] >> POSITION_BITS)
         for record, name in zip(of_records[stays].tolist(), names, strict=True):
             matched[record].add(name)
     return matched
@@ -98,8 +151,8 @@ def _matched_fields(
 def _highlighter(question: SearchQuestion, found: Sequence[FoundNeed]) -> Highlighter:
     terms: list[Term] = []
     forms: set[str] = set()
-    for need, one in zip(question.needs, found, strict=True):
-        terms += _marked_terms(need, one)
+    for need, words in zip(question.needs, found, strict=True):
+        terms += _marked_terms(need, words)
         forms |= {choice.words[0].decode() for choice in need.choices if choice.is_normal_form}
     return Highlighter(terms, forms)
 
@@ -107,53 +160,10 @@ def _highlighter(question: SearchQuestion, found: Sequence[FoundNeed]) -> Highli
 def _marked_terms(need: Need, found: FoundNeed) -> list[Term]:
     plain = [choice for choice in need.choices if not choice.is_normal_form]
     terms = [choice.term for choice in plain if choice.term is not None]
+    if any(choice.is_prefix and len(choice.words) == 1 for choice in plain):
+        return terms
     words = sorted(found.words, key=lambda word: (-found.words[word], word))[:_MARKED_FORMS]
-    is_open = any(choice.is_prefix and len(choice.words) == 1 for choice in plain)
     typed = {choice.words for choice in plain}
-    if not is_open:
-        terms += [
-            Term((word.decode(),)) for word in words if (word,) not in typed and word[:1] not in {b"@", b"#"}
-        ]
-    return terms
-
-
-def _hit(
-    database: Database,
-    reach: SearchReach,
-    shelf: Shelf,
-    row: FoundRow,
-    record: Record,
-    highlighter: Highlighter,
-    matched: tuple[FieldName, ...],
-    missing: tuple[str, ...],
-) -> Hit:
-    snippets = [
-        snippet
-        for name in matched[:SNIPPETS_MOST]
-        if (snippet := _snippet(database, shelf, row, name, highlighter)) is not None
+    return terms + [
+        Term((word.decode(),)) for word in words if (word,) not in typed and word[:1] not in {b"@", b"#"}
     ]
-    is_shown = shelf.stream.time_field in reach.reach.fields
-    return Hit(record, matched, tuple(snippets), row.ts if is_shown else None, missing)
-
-
-def _snippet(
-    database: Database, shelf: Shelf, row: FoundRow, name: FieldName, highlighter: Highlighter
-) -> Snippet | None:
-    note = long_notes(row.long).get(name)
-    if note is not None:
-        return _snippet_of_long(database, row.rid, shelf.stream.fids[name], name, note[0], highlighter)
-    assert row.body is not None
-    return highlighter.snippet(name, searched_text_in(row.body, name))
-
-
-def _snippet_of_long(
-    database: Database, rid: int, fid: int, name: FieldName, chars: int, highlighter: Highlighter
-) -> Snippet | None:
-    """Look for the first match chunk by chunk, each with a little of the one before it."""
-    for start in range(0, chars, CHUNK_CHARS):
-        begin = max(0, start - _OVERLAP_CHARS)
-        text = read_chunks(database, rid, fid, begin, min(start + CHUNK_CHARS, chars))
-        snippet = highlighter.snippet(name, text, whole=False, at=begin)
-        if snippet is not None:
-            return snippet
-    return None

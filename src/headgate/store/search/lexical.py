@@ -11,20 +11,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 
 from headgate.errors import CursorExpired
-from headgate.model.ids import RecordId
 from headgate.model.plan import SearchPlan, SearchPosition
 from headgate.model.query import SearchSort
-from headgate.model.rows import Hit, SearchPage, Understood
+from headgate.model.rows import SearchPage, Understood
 from headgate.store.format.segments import Numbers
 from headgate.store.queries.rows import readable_keys
 from headgate.store.queries.scope import passing
-from headgate.store.search.hits import RankedHit, show
+from headgate.store.search.hits import Match, Place, ShownHits, WordHits, matched_fields, show
 from headgate.store.search.matching import FoundNeed, Matcher
-from headgate.store.search.query import SearchQuestion, understand
+from headgate.store.search.query import understand
 from headgate.store.search.ranking import (
     Held,
     Occurrences,
@@ -35,11 +33,10 @@ from headgate.store.search.ranking import (
     rounded,
     score,
 )
-from headgate.store.search.scope import SearchScope, search_scope
-from headgate.store.search.visible_text import SegmentMemory, VisibleText
+from headgate.store.search.scope import search_scope
+from headgate.store.search.visible_text import SegmentMemory
 from headgate.store.sql.catalog import Catalog
 from headgate.store.sql.database import Database
-from headgate.store.sql.word_segments import is_current
 
 #: So many matches are ranked together; of more, the newest, and the answer says so.
 RANKED_MOST = 10_000
@@ -73,60 +70,24 @@ class _Frozen(NamedTuple):
     corrected: tuple[tuple[bytes, ...], ...]
 
 
-class Place(NamedTuple):
-    """A place in the order of hits: all words first, then the better, then the newer, then by key."""
-
-    #: 1 if the record lacks a word, else 0.
-    is_partial: int
-    #: The score, negated; 0 where hits are ordered by time.
-    by_score: int
-    #: The time, negated; the largest number for none.
-    by_time: int
-    record_id: str
-    rid: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Matches:
+class _Matches(NamedTuple):
     """Matches as columns; those that are ranked together are in order of their numbers."""
 
     records: Numbers
     bits: Numbers
+    #: What they are ordered by: what is smaller comes first.
     is_partial: Numbers
+    by_score: Numbers
+    by_time: Numbers
 
     def chosen(self, places: Numbers) -> _Matches:
-        return _Matches(self.records[places], self.bits[places], self.is_partial[places])
+        return _Matches(*(column[places] for column in self))
 
     def in_order(self) -> _Matches:
         return self.chosen(np.argsort(self.records))
 
-
-@dataclass(frozen=True, slots=True)
-class _Ordered:
-    """What matches are ordered by, as columns: what is smaller comes first."""
-
-    matches: _Matches
-    by_score: Numbers
-    by_time: Numbers
-
-    def chosen(self, places: Numbers) -> _Ordered:
-        return _Ordered(self.matches.chosen(places), self.by_score[places], self.by_time[places])
-
     def keys(self) -> Numbers:
-        return np.stack((self.matches.is_partial, self.by_score, self.by_time))
-
-
-def search(database: Database, catalog: Catalog, memory: SegmentMemory, plan: SearchPlan) -> SearchPage:
-    """Find hits and make them ready to show."""
-    scope = search_scope(catalog, plan.reaches)
-    question = understand(plan.terms)
-    text = memory.visible_text(database, plan.reaches, scope)
-    return as_far_as_indexed(database, LexicalSearch(database, catalog, plan, scope, text, question).page())
-
-
-def as_far_as_indexed(database: Database, page: SearchPage) -> SearchPage:
-    """Note on a page whether the word index is still being filled."""
-    return page if is_current(database) else msgspec.structs.replace(page, is_index_building=True)
+        return np.stack(self[2:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +97,7 @@ class LexicalRanking:
     found: Sequence[FoundNeed]
     #: What stays the same from page to page; None: there are no matches.
     frozen: _Frozen | None
-    in_order: list[RankedHit]
+    in_order: list[Match]
     #: How many records hold all the words, and how many more hold enough of them.
     count: int
     partial_count: int
@@ -147,39 +108,31 @@ class LexicalRanking:
 class LexicalSearch:
     """One search for one page."""
 
-    def __init__(
-        self,
-        database: Database,
-        catalog: Catalog,
-        plan: SearchPlan,
-        scope: SearchScope,
-        text: VisibleText,
-        question: SearchQuestion,
-    ) -> None:
+    def __init__(self, database: Database, catalog: Catalog, memory: SegmentMemory, plan: SearchPlan) -> None:
         self._database = database
         self._catalog = catalog
         self._plan = plan
-        self._scope = scope
-        self._text = text
-        self._question = question
-        self._matcher = Matcher(database, text)
+        self._scope = search_scope(catalog, plan.reaches)
+        self._text = memory.visible_text(database, plan.reaches, self._scope)
+        self._question = understand(plan.terms)
+        self._matcher = Matcher(database, self._text)
 
     def page(self) -> SearchPage:
         ranking = self.ranking()
-        frozen = ranking.frozen
+        frozen, understood = ranking.frozen, self.understood(ranking.found)
         if frozen is None:
-            return self._empty(ranking.found)
+            return SearchPage((), None, 0, ranked_count=0, understood=understood, is_cut=self.is_cut)
         shown = ranking.in_order[: self._plan.limit]
         hits, damaged = self.show(shown, ranking.found)
         return SearchPage(
-            hits,
+            tuple(hits.values()),
             self._next(frozen, shown, has_more=len(ranking.in_order) > len(shown)),
             ranking.count if ranking.is_first_page and frozen.is_first_window else None,
             ranked_all=frozen.is_first_window and frozen.window.bottom == _EVERYTHING.bottom,
             ranked_count=ranking.ranked_count,
             damaged=damaged,
             partial_count=ranking.partial_count,
-            understood=self.understood(ranking.found),
+            understood=understood,
             is_cut=self.is_cut,
         )
 
@@ -190,7 +143,7 @@ class LexicalSearch:
 
     def ranking(self) -> LexicalRanking:
         """Find the matches, and give the next of them in order: as many as the plan's limit, and one more."""
-        frozen, seen = _opened(self._plan.after, len(self._question.needs))
+        frozen, seen = _read_position(self._plan.after, len(self._question.needs))
         found = self._find(frozen)
         if not found:
             return self._nothing(found, seen)
@@ -221,13 +174,12 @@ class LexicalSearch:
     def _nothing(self, found: Sequence[FoundNeed], seen: Place | None) -> LexicalRanking:
         return LexicalRanking(found, None, [], 0, 0, 0, is_first_page=seen is None)
 
-    def show(
-        self, shown: Sequence[RankedHit], found: Sequence[FoundNeed]
-    ) -> tuple[tuple[Hit, ...], tuple[RecordId, ...]]:
-        """Make hits of matches; returns them, and the damaged records that are left out."""
-        return show(
-            self._database, self._catalog, self._plan, self._scope, self._text, shown, found, self._question
-        )
+    def show(self, matches: Sequence[Match], found: Sequence[FoundNeed]) -> ShownHits:
+        """Make hits of matches."""
+        database, catalog, reaches = self._database, self._catalog, self._scope.reaches
+        matched = matched_fields(self._text, matches, found)
+        hits = WordHits(database, catalog, reaches, self._question, found, matched)
+        return show(database, catalog, self._plan, reaches, matches, hits.make)
 
     # Finding
 
@@ -254,7 +206,7 @@ class LexicalSearch:
         """Leave out the records that lack a strict word, and say which lack any."""
         needs = self._question.needs
         is_partial = (np.bitwise_count(held.bits) < len(needs)).astype(np.int64)
-        every = _Matches(held.records, held.bits, is_partial)
+        every = _Matches(held.records, held.bits, is_partial, is_partial, is_partial)
         strict = np.uint64(sum(1 << place for place, need in enumerate(needs) if need.is_strict))
         return every.chosen(held.bits & strict == strict) if strict else every
 
@@ -264,15 +216,11 @@ class LexicalSearch:
             out = self._text.columns.records_of(self._matcher.find(need).occurrences)
             matches = matches.chosen(~np.isin(matches.records, out))
         if self._plan.filters:
-            matches = matches.chosen(self._filtered(matches.records))
+            rids = self._text.rids(matches.records)
+            shelves = [self._catalog.by_sid[sid] for sid in self._scope.reaches]
+            passed = passing(self._database, self._catalog, shelves, self._plan.filters, rids.tolist())
+            matches = matches.chosen(np.isin(rids, passed))
         return matches
-
-    def _filtered(self, records: Numbers) -> Numbers:
-        rids = self._text.rids(records)
-        shelves = [self._catalog.by_sid[sid] for sid in self._scope.reaches]
-        return np.isin(
-            rids, passing(self._database, self._catalog, shelves, self._plan.filters, rids.tolist())
-        )
 
     # Ordering
 
@@ -295,12 +243,12 @@ class LexicalSearch:
         edge = (int(times[oldest]), int(self._text.rids(newest.records[oldest])))
         return frozen._replace(window=_RankWindow(top, edge)), newest
 
-    def _ordered(self, matches: _Matches, near: Sequence[Occurrences], frozen: _Frozen) -> _Ordered:
-        """Return what matches are ordered by."""
+    def _ordered(self, matches: _Matches, near: Sequence[Occurrences], frozen: _Frozen) -> _Matches:
+        """Add what matches are ordered by."""
         times = self._text.record_times[matches.records]
         by_time = np.where(times == _NO_TIME, _AFTER_ALL, -times)
         if self._plan.sort is SearchSort.TIME:
-            return _Ordered(matches, np.zeros(len(times), np.int64), by_time)
+            return matches._replace(by_score=np.zeros(len(times), np.int64), by_time=by_time)
         scores = score(near, frozen.rarities, matches.records, self._text.columns)
         # Parts stand close together wherever the run that they are parts of does.
         whole = [place for place, need in enumerate(self._question.needs) if not need.is_part]
@@ -311,10 +259,10 @@ class LexicalSearch:
                 matches.records,
                 self._text.columns,
             )
-        return _Ordered(matches, -rounded(scores, frozen.rarities), by_time)
+        return matches._replace(by_score=-rounded(scores, frozen.rarities), by_time=by_time)
 
-    def _in_order(self, every: _Ordered, seen: Place | None) -> list[RankedHit]:
-        """Return the next hits in order, and one more; only the keys of those that can be among them are read."""
+    def _in_order(self, every: _Matches, seen: Place | None) -> list[Match]:
+        """Return the next matches in order, and one more; only the keys of those that can be among them are read."""
         if seen is not None:
             every = every.chosen(~_is_before(every.keys(), np.array(seen[:3])[:, None]))
         keys = every.keys()
@@ -324,34 +272,26 @@ class LexicalSearch:
             wanted += int((keys == np.array(seen[:3])[:, None]).all(axis=0).sum())
         if wanted < keys.shape[1]:
             every = every.chosen(_first(keys, wanted))
-        hits = self._with_keys(every)
-        hits.sort(key=lambda hit: hit.place)
-        return [hit for hit in hits if seen is None or hit.place > seen]
-
-    def _with_keys(self, near: _Ordered) -> list[RankedHit]:
-        rids = self._text.rids(near.matches.records).tolist()
-        asked = msgspec.json.encode(rids).decode()
-        keys = readable_keys(self._database, rids, asked)
-        matches = near.matches
-        columns = (matches.is_partial, near.by_score, near.by_time, matches.records, matches.bits)
-        return [
-            RankedHit(Place(is_partial, by_score, by_time, keys[rid], rid), record, bits)
-            for rid, is_partial, by_score, by_time, record, bits in zip(
-                rids, *(column.tolist() for column in columns), strict=True
-            )
-            if rid in keys
+        rids = self._text.rids(every.records).tolist()
+        record_ids = readable_keys(self._database, rids)
+        columns = (column.tolist() for column in every)
+        matches = [
+            Match(Place(is_partial, by_score, by_time, record_ids[rid], rid), float(-by_score), record, bits)
+            for rid, record, bits, is_partial, by_score, by_time in zip(rids, *columns, strict=True)
+            if rid in record_ids
         ]
+        return sorted(match for match in matches if seen is None or match.place > seen)
 
     # Going on
 
-    def _next(self, frozen: _Frozen, shown: Sequence[RankedHit], *, has_more: bool) -> SearchPosition | None:
+    def _next(self, frozen: _Frozen, shown: Sequence[Match], *, has_more: bool) -> SearchPosition | None:
         if has_more:
-            return _sealed(frozen, shown[-1].place)
+            return _position(frozen, shown[-1].place)
         if frozen.window.bottom == _EVERYTHING.bottom:
             return None
         # The next window holds what is older than everything in this one.
         older = _RankWindow(frozen.window.bottom, _EVERYTHING.bottom)
-        return _sealed(frozen._replace(window=older, is_first_window=False), None)
+        return _position(frozen._replace(window=older, is_first_window=False), None)
 
     def understood(self, found: Sequence[FoundNeed]) -> Understood:
         """Return how the query was understood."""
@@ -360,9 +300,6 @@ class LexicalSearch:
             one.understood(need) for one, need in zip(found, question.needs, strict=True) if not need.is_part
         )
         return Understood(words, question.left_out, tuple(need.name for need in question.excluded))
-
-    def _empty(self, found: Sequence[FoundNeed]) -> SearchPage:
-        return SearchPage((), None, 0, ranked_count=0, understood=self.understood(found), is_cut=self.is_cut)
 
 
 def _worth(bits: Numbers, rarities: Sequence[int]) -> Numbers:
@@ -425,7 +362,7 @@ def _newest(times: Numbers, records: Numbers) -> Numbers:
     return np.concatenate((newest, same[len(newest) - RANKED_MOST :]))
 
 
-def _sealed(frozen: _Frozen, seen: Place | None) -> SearchPosition:
+def _position(frozen: _Frozen, seen: Place | None) -> SearchPosition:
     corrected = "\n".join(" ".join(word.decode() for word in words) for words in frozen.corrected)
     window, is_first, least, rarities, _ = frozen
     # Nearly always all matches are ranked together: cursors are printed, and should be short.
@@ -434,14 +371,14 @@ def _sealed(frozen: _Frozen, seen: Place | None) -> SearchPosition:
     return SearchPosition((*head, *ends, *rarities, *(seen or ())))
 
 
-def _opened(after: SearchPosition | None, need_count: int) -> tuple[_Frozen | None, Place | None]:
+def _read_position(after: SearchPosition | None, need_count: int) -> tuple[_Frozen | None, Place | None]:
     if after is None:
         return None, None
     if after.place[0] != _FORMAT:
         raise CursorExpired(param="cursor")
     _, is_first, least, corrected, *rest = after.place
     assert isinstance(corrected, str)
-    window, rest = _opened_window(rest)
+    window, rest = _read_window(rest)
     lines = (corrected + "\n" * need_count).split("\n")[:need_count]
     words = tuple(tuple(word.encode() for word in line.split()) for line in lines)
     rarities = tuple(int(number or 0) for number in rest[:need_count])
@@ -450,7 +387,7 @@ def _opened(after: SearchPosition | None, need_count: int) -> tuple[_Frozen | No
     return frozen, Place._make(seen) if seen else None
 
 
-def _opened_window(rest: list[int | str | None]) -> tuple[_RankWindow, list[int | str | None]]:
+def _read_window(rest: list[int | str | None]) -> tuple[_RankWindow, list[int | str | None]]:
     if rest[0] is None:
         return _EVERYTHING, rest[1:]
     top, top_rid, bottom, bottom_rid = (int(number or 0) for number in rest[:4])

@@ -6,40 +6,32 @@ query alone. There is no approximate index, which would miss most of what lies b
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence, Set as AbstractSet
+from dataclasses import dataclass, field as member
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
-from headgate.errors import CursorExpired, IntegrityBroken
-from headgate.model.ids import FieldName, RecordId
-from headgate.model.plan import SearchPlan, SearchPosition, Term
+from headgate.errors import CursorExpired
+from headgate.model.ids import FieldName
+from headgate.model.plan import Reach, SearchPlan, SearchPosition, SearchReach, Term
 from headgate.model.query import SearchMode, SearchSort
+from headgate.model.record import Record
 from headgate.model.rows import Hit, SearchPage, Understood
-from headgate.store.format.long_texts import long_notes
-from headgate.store.format.projection import searched_text_in
-from headgate.store.format.row_numbers import RID_SHIFT
-from headgate.store.format.vectors import Bytes, similarities
-from headgate.store.queries.rows import FoundRow, RecordMaker, read_chunks, readable_keys, readable_rows
-from headgate.store.queries.scope import passing
+from headgate.store.format.records import RID_SHIFT, long_notes, searched_text_in, shelf_rows
+from headgate.store.format.vectors import Bytes, Floats, inverse_lengths, similarities
+from headgate.store.queries.rows import FoundRow, read_chunks, readable_keys
+from headgate.store.queries.scope import passing, scope_of
+from headgate.store.search.hits import Match, Place, ShownHits, show
 from headgate.store.search.matching import Matcher
-from headgate.store.search.meaning_scope import (
-    MeaningScope,
-    VectorMemory,
-    VisibleBlock,
-    meaning_scope,
-    pending_count,
-    stale_texts,
-)
 from headgate.store.search.query import Need, SearchQuestion, understand
-from headgate.store.search.scope import search_scope
+from headgate.store.search.scope import Bounds, SearchedField, SizedMemory, inside, search_scope
 from headgate.store.search.snippets import PASSAGE_CHARS, passage_snippet
 from headgate.store.search.visible_text import SegmentMemory
 from headgate.store.sql.catalog import Catalog
 from headgate.store.sql.database import Database
-from headgate.store.sql.vector_blocks import NO_TIME, Numbers
+from headgate.store.sql.vector_blocks import NO_TIME, Numbers, VectorBlock, fids_key, read_block
 
 #: So many of the most similar records are ranked; of a search by meaning, the rest has little to do with it.
 RANKED_MOST = 1000
@@ -63,32 +55,11 @@ class AskedMeaning:
     model: str
 
 
-class SimilarPlace(NamedTuple):
-    """A place in the order of hits: the more similar first, then the newer, then by key."""
-
-    #: The similarity, negated; 0 where hits are ordered by time.
-    by_similarity: int
-    #: The time, negated; the largest number for none.
-    by_time: int
-    record_id: str
-    rid: int
-
-
-class SimilarRecord(NamedTuple):
-    """A record, and the passage of it that is most similar."""
-
-    place: SimilarPlace
-    similarity: float
-    fid: int
-    start: int
-    end: int
-
-
 @dataclass(frozen=True, slots=True)
 class SimilarRecords:
     """The most similar records in order."""
 
-    records: Sequence[SimilarRecord]
+    records: Sequence[Match]
     #: False when there were too many to rank.
     is_all: bool
     #: How many visible records have no vectors yet.
@@ -120,22 +91,140 @@ def question_text(terms: Sequence[Term]) -> str:
     )
 
 
+#: What a reader remembers of vectors, in bytes: those of a million passages of the default model, and more.
+VECTOR_BYTES = 384 * 1024 * 1024
+#: Records without vectors are counted up to so many.
+PENDING_MOST = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class MeaningScope:
+    """The fields that are compared, which reach each shelf is seen through, and how far its vectors are made."""
+
+    fields: Mapping[tuple[int, int], SearchedField]
+    reaches: Mapping[int, SearchReach]
+    #: Up to which record the vectors of each shelf are made, and the shelves that have more records.
+    filled: Mapping[int, int]
+    is_behind: AbstractSet[int]
+
+
+@dataclass(frozen=True, slots=True)
+class VisibleBlock:
+    """What may be seen of a block."""
+
+    field: SearchedField
+    rows: VectorBlock
+    #: One divided by the length of each vector.
+    inverse: Floats
+
+    @property
+    def size_bytes(self) -> int:
+        """How much memory it takes, about."""
+        return self.rows.vectors.size + 24 * len(self.rows)
+
+
+def meaning_scope(
+    database: Database, catalog: Catalog, reaches: Sequence[SearchReach], model: str
+) -> MeaningScope:
+    """Find out where a search by meaning looks, and how far the vectors are made there."""
+    shelves = {shelf.sid: (shelf, reach) for reach in reaches for shelf in catalog.shelves_of(reach.reach)}
+    fields: dict[tuple[int, int], SearchedField] = {}
+    filled: dict[int, int] = {}
+    is_behind: set[int] = set()
+    asked = msgspec.json.encode(sorted(shelves)).decode()
+    for sid, total, *state in database.all(database.sql["visible_vector_shelves"], (asked,)):
+        shelf, one = shelves[sid]
+        made = shelf.stream.with_vectors
+        filled[sid] = state[2] if state[:2] == [model, fids_key(made.values())] else 0
+        if filled[sid] < total:
+            is_behind.add(sid)
+        bounds = Bounds(one.reach.time, one.reach.resources)
+        for name in one.meaning_fields:
+            if name in made:
+                fields[sid, made[name]] = SearchedField(sid, made[name], name, 1.0, bounds, one.shows_time)
+    return MeaningScope(fields, {sid: one for sid, (_, one) in shelves.items()}, filled, is_behind)
+
+
+class VectorMemory:
+    """The blocks of vectors that a reader has seen."""
+
+    def __init__(self) -> None:
+        self._blocks = SizedMemory[tuple[int, Bounds | None], VisibleBlock](VECTOR_BYTES)
+
+    def visible(self, database: Database, scope: MeaningScope) -> list[VisibleBlock]:
+        """Return what may be seen of every block; a block never changes, so it is read once."""
+        pairs = [key for key in sorted(scope.fields) if scope.filled[key[0]]]
+        blocks: list[VisibleBlock | None] = []
+        values = (msgspec.json.encode(pairs).decode(),)
+        for bid, sid, fid in database.all(database.sql["visible_vector_blocks"], values):
+            field = scope.fields[sid, fid]
+            key = (bid, None if field.bounds.is_open else field.bounds)
+            blocks.append(self._blocks.get(key, lambda bid=bid, field=field: _read(database, bid, field)))
+        return [block for block in blocks if block is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchMemory:
+    """What searches remember; used in one thread."""
+
+    segments: SegmentMemory = member(default_factory=SegmentMemory)
+    vectors: VectorMemory = member(default_factory=VectorMemory)
+
+
+def _read(database: Database, bid: int, one: SearchedField) -> VisibleBlock | None:
+    """Read a block and leave out the rows that may not be seen; None: there are no others."""
+    rows = read_block(database, bid)
+    if not one.bounds.is_open:
+        rows = rows.chosen(inside(database, one, rows.numbers, rows.times))
+    return VisibleBlock(one, rows, inverse_lengths(rows.vectors)) if len(rows) else None
+
+
+def stale_texts(database: Database, scope: MeaningScope) -> dict[int, set[int]]:
+    """Return the row numbers of the texts that changed since their vectors were made, by field."""
+    found: dict[int, set[int]] = {}
+    for sid in scope.reaches:
+        rows = database.all(database.sql["stale_texts"], (*shelf_rows(sid), -1))
+        for rid, fid in rows:
+            if (sid, fid) in scope.fields:
+                found.setdefault(fid, set()).add(rid)
+    return found
+
+
+def pending_count(
+    database: Database, catalog: Catalog, scope: MeaningScope, stale: Mapping[int, set[int]]
+) -> int:
+    """Count the visible records whose vectors are still to be made, up to a bound."""
+    again = sorted(set[int]().union(*stale.values()))
+    behind = {sid for sid, _ in scope.fields} & (scope.is_behind | {rid >> RID_SHIFT for rid in again})
+    return min(PENDING_MOST, sum(_pending_on(database, catalog, scope, sid, again) for sid in behind))
+
+
+def _pending_on(
+    database: Database, catalog: Catalog, scope: MeaningScope, sid: int, again: Sequence[int]
+) -> int:
+    shelf, reach = catalog.by_sid[sid], scope.reaches[sid].reach
+    rows = scope_of(catalog, Reach(shelf.name, (shelf.connection_id,), (), reach.time, reach.resources))
+    assert rows is not None
+    first, last = shelf_rows(sid)
+    waiting = msgspec.json.encode([rid for rid in again if first < rid < last]).decode()
+    sql = database.sql["count_pending"].format(where=rows.where, most=PENDING_MOST)
+    return database.value(sql, (first + scope.filled[sid], last, waiting, *rows.values))
+
+
 class MeaningSearch:
     def __init__(
         self,
         database: Database,
         catalog: Catalog,
-        segments: SegmentMemory,
-        vectors: VectorMemory,
+        memory: SearchMemory,
         plan: SearchPlan,
         asked: AskedMeaning,
     ) -> None:
         self._database = database
         self._catalog = catalog
-        self._segments = segments
+        self._memory = memory
         self._plan = plan
         self._asked = asked
-        self._vectors = vectors
         self._scope: MeaningScope = meaning_scope(database, catalog, plan.reaches, asked.model)
         self._question: SearchQuestion = understand(plan.terms)
         #: Whether words that must or must not occur stand in more places than one search reads.
@@ -149,13 +238,13 @@ class MeaningSearch:
     def page(self) -> SearchPage:
         """Return a page of hits."""
         found = self.similar()
-        seen = _opened(self._plan.after)
+        seen = _read_position(self._plan.after)
         rest = [record for record in found.records if seen is None or record.place > seen]
         shown = rest[: self._plan.limit]
         hits, damaged = self.show(shown)
         return SearchPage(
             tuple(hits.values()),
-            _sealed(shown[-1].place) if len(rest) > len(shown) else None,
+            _position(shown[-1].place) if len(rest) > len(shown) else None,
             None,
             ranked_all=found.is_all,
             ranked_count=len(found.records),
@@ -168,7 +257,7 @@ class MeaningSearch:
     def similar(self) -> SimilarRecords:
         """Find the most similar records."""
         stale = stale_texts(self._database, self._scope)
-        blocks = self._vectors.visible(self._database, self._scope)
+        blocks = self._memory.vectors.visible(self._database, self._scope)
         best = self._best(blocks, stale)
         order = np.lexsort((best.rids, best.times, best.similarities))[::-1]
         ranked = self._with_places(best.chosen(order[:RANKED_MOST]))
@@ -208,7 +297,7 @@ class MeaningSearch:
         strict = [need for need in self._question.needs if need.is_strict]
         if strict or self._question.excluded:
             scope = search_scope(self._catalog, self._plan.reaches)
-            text = self._segments.visible_text(self._database, self._plan.reaches, scope)
+            text = self._memory.segments.visible_text(self._database, self._plan.reaches, scope)
             matcher = Matcher(self._database, text)
 
             def holders(need: Need) -> Numbers:
@@ -221,68 +310,42 @@ class MeaningSearch:
             self.is_cut |= matcher.is_cut
         return passages.chosen(stays)
 
-    def _with_places(self, passages: _Passages) -> list[SimilarRecord]:
+    def _with_places(self, passages: _Passages) -> list[Match]:
         rids = passages.rids.tolist()
-        keys = readable_keys(self._database, rids, msgspec.json.encode(rids).decode())
+        keys = readable_keys(self._database, rids)
         by_time = self._plan.sort is SearchSort.TIME
-        made = [
-            SimilarRecord(
-                SimilarPlace(
-                    0 if by_time else -similarity, _AFTER_ALL if time == NO_TIME else -time, keys[rid], rid
-                ),
-                similarity / _PRECISION,
-                fid,
-                start,
-                end,
-            )
-            for rid, fid, time, start, end, similarity in zip(
-                *(column.tolist() for column in passages), strict=True
-            )
-            if rid in keys
-        ]
-        return sorted(made, key=lambda one: one.place)
+        matches: list[Match] = []
+        for rid, fid, time, start, end, similarity in zip(
+            *(column.tolist() for column in passages), strict=True
+        ):
+            if rid in keys:
+                age = _AFTER_ALL if time == NO_TIME else -time
+                place = Place(0, 0 if by_time else -similarity, age, keys[rid], rid)
+                matches.append(Match(place, similarity / _PRECISION, passage=(fid, start, end)))
+        return sorted(matches)
 
     # Showing
 
-    def show(self, shown: Sequence[SimilarRecord]) -> tuple[dict[int, Hit], tuple[RecordId, ...]]:
-        """Make hits, by row number; returns them, and the damaged records that are left out."""
-        rows = readable_rows(self._database, [one.place.rid for one in shown])
-        damaged = [RecordId(one.place.record_id) for one in shown if one.place.rid not in rows]
-        hits: dict[int, Hit] = {}
-        for one in (place for place in shown if place.place.rid in rows):
-            row = FoundRow._make(rows[one.place.rid])
-            try:
-                hits[row.rid] = self._hit(row, one)
-            except IntegrityBroken:
-                damaged.append(row.record_id)
-        return hits, tuple(damaged)
+    def show(self, matches: Sequence[Match]) -> ShownHits:
+        """Make hits of matches."""
+        reaches = self._scope.reaches
+        return show(self._database, self._catalog, self._plan, reaches, matches, self._hit)
 
-    def _hit(self, row: FoundRow, one: SimilarRecord) -> Hit:
-        reach = self._scope.reaches[row.sid]
-        maker = RecordMaker(
-            self._database, self._catalog, reach.reach, preview_chars=self._plan.preview_chars
-        )
-        name = self._scope.fields[row.sid, one.fid].name
-        stream = self._catalog.by_sid[row.sid].stream
-        shows_time = stream.time_field in reach.reach.fields
-        return Hit(
-            maker.make(row),
-            (name,),
-            (passage_snippet(name, self._text(row, name, one), start=one.start, end=one.end),),
-            row.ts if shows_time else None,
-            (),
-            {SearchMode.SEMANTIC: one.similarity},
-        )
+    def _hit(self, match: Match, row: FoundRow, record: Record, time: int | None) -> Hit:
+        fid, start, end = match.passage
+        name = self._scope.fields[row.sid, fid].name
+        snippet = passage_snippet(name, self._text(row, name, match), start=start, end=end)
+        return Hit(record, (name,), (snippet,), time, (), {SearchMode.SEMANTIC: match.score})
 
-    def _text(self, row: FoundRow, name: FieldName, one: SimilarRecord) -> str:
+    def _text(self, row: FoundRow, name: FieldName, match: Match) -> str:
         """Read a text from the beginning of a passage on, a little further than what is shown of it."""
-        end = min(one.end, one.start + PASSAGE_CHARS) + 1
+        fid, start, end = match.passage
+        end = min(end, start + PASSAGE_CHARS) + 1
         note = long_notes(row.long).get(name)
         if note is not None:
-            fid = self._catalog.by_sid[row.sid].stream.fids[name]
-            return read_chunks(self._database, row.rid, fid, one.start, min(end, note[0]))
+            return read_chunks(self._database, row.rid, fid, start, min(end, note[0]))
         assert row.body is not None
-        return searched_text_in(row.body, name)[one.start : end]
+        return searched_text_in(row.body, name)[start:end]
 
 
 def _without(passages: _Passages, stale: Mapping[int, set[int]]) -> _Passages:
@@ -336,13 +399,13 @@ def _best_of_each(passages: _Passages) -> _Passages:
     return ordered.chosen(is_first)
 
 
-def _sealed(place: SimilarPlace) -> SearchPosition:
-    return SearchPosition((_FORMAT, *place))
+def _position(place: Place) -> SearchPosition:
+    return SearchPosition((_FORMAT, *place[1:]))
 
 
-def _opened(after: SearchPosition | None) -> SimilarPlace | None:
+def _read_position(after: SearchPosition | None) -> Place | None:
     if after is None:
         return None
     if after.place[0] != _FORMAT:
         raise CursorExpired(param="cursor")
-    return SimilarPlace._make(after.place[1:])
+    return Place._make((0, *after.place[1:]))

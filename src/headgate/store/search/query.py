@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from headgate.model.plan import MAX_TERMS, Term
+from headgate.store.format.analyser import normal_forms
 from headgate.store.format.languages import at_particles, has_forms, question_words
-from headgate.store.format.normal_forms import normal_forms
 from headgate.words import is_korean, is_pair, query_words, without_punctuation
 
 #: Of shorter Korean words one syllable would be left.

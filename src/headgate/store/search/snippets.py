@@ -14,7 +14,7 @@ from itertools import chain
 from headgate.model.ids import FieldName
 from headgate.model.plan import Term
 from headgate.model.rows import Snippet
-from headgate.store.format.normal_forms import normal_forms
+from headgate.store.format.analyser import normal_forms
 from headgate.words import RUN, SIGNS, UNSEEN
 
 AROUND_CHARS = 32

@@ -20,7 +20,7 @@ from headgate import memory
 from headgate.model.ids import FieldName
 from headgate.model.plan import SearchReach
 from headgate.store.format.languages import DEFAULT_LANGUAGE, languages_in
-from headgate.store.format.row_numbers import RID_SHIFT
+from headgate.store.format.records import RID_SHIFT
 from headgate.store.format.segments import (
     POSITION_BITS,
     Directory,
@@ -35,7 +35,7 @@ from headgate.store.format.segments import (
 )
 from headgate.store.format.word_filter import FilterTable, word_filter
 from headgate.store.search.ranking import NOWHERE, Occurrences, TextColumns
-from headgate.store.search.scope import Bounds, SearchedField, SearchScope
+from headgate.store.search.scope import Bounds, SearchedField, SearchScope, SizedMemory, inside
 from headgate.store.sql.database import Database
 from headgate.store.sql.word_segments import LEAF_SHIFT, checked_leaf, dead_texts, read_leaves
 
@@ -98,8 +98,7 @@ class SegmentMemory:
     """The segments that a reader has seen, the least recently used of them forgotten first."""
 
     def __init__(self) -> None:
-        self._views: OrderedDict[tuple[int, int, Bounds | None], _View | None] = OrderedDict()
-        self._bytes = 0
+        self._views = SizedMemory[tuple[int, int, Bounds | None], _View](SEGMENT_BYTES)
         self._texts: OrderedDict[
             tuple[SearchReach, ...], tuple[int, tuple[tuple[int, int, int, int], ...], VisibleText]
         ] = OrderedDict()
@@ -128,12 +127,12 @@ class SegmentMemory:
         views: list[_View] = []
         fields: list[SearchedField] = []
         for gid, dead_count, sid, fid in rows:
-            whole = self._remembered((gid, dead_count, None), lambda gid=gid: _read_view(database, gid))
+            whole = self._views.get((gid, dead_count, None), lambda gid=gid: _read_view(database, gid))
             assert whole is not None
             one = scope.fields[sid, fid]
             view = whole
             if not one.bounds.is_open:
-                view = self._remembered(
+                view = self._views.get(
                     (gid, dead_count, one.bounds),
                     lambda whole=whole, one=one: _narrowed(database, whole, one),
                 )
@@ -141,19 +140,6 @@ class SegmentMemory:
                 views.append(view)
                 fields.append(one)
         return _visible_text(views, fields)
-
-    def _remembered(
-        self, key: tuple[int, int, Bounds | None], make: Callable[[], _View | None]
-    ) -> _View | None:
-        if key in self._views:
-            self._views.move_to_end(key)
-            return self._views[key]
-        made = self._views[key] = make()
-        self._bytes += 0 if made is None else made.size_bytes
-        while self._bytes > memory.share(SEGMENT_BYTES, 8) and len(self._views) > 1:
-            _, gone = self._views.popitem(last=False)
-            self._bytes -= 0 if gone is None else gone.size_bytes
-        return made
 
 
 def _read_view(database: Database, gid: int) -> _View:
@@ -170,7 +156,7 @@ def _read_view(database: Database, gid: int) -> _View:
 
 def _narrowed(database: Database, view: _View, one: SearchedField) -> _View | None:
     """Make the segment of those texts alone that may be seen; None: there are none."""
-    stays = _inside(database, view.texts, one)
+    stays = inside(database, one, view.texts.numbers, view.texts.times)
     if view.alive is not None:
         stays &= view.alive
     if stays.all():
@@ -182,21 +168,6 @@ def _narrowed(database: Database, view: _View, one: SearchedField) -> _View | No
 
 def _in_memory(gid: int, made: Segment) -> _View:
     return _View(gid, made.texts, made.directory, made.languages, word_filter(made.words), None, made.leaves)
-
-
-def _inside(database: Database, texts: Texts, one: SearchedField) -> Numbers:
-    stays = np.ones(len(texts), np.bool_)
-    time, resources = one.bounds.time, one.bounds.resources
-    if time is not None:
-        # A record without a time is outside every range; its time is before all others.
-        stays &= texts.times >= (np.iinfo(np.int64).min + 1 if time.since is None else time.since)
-        if time.until is not None:
-            stays &= texts.times < time.until
-    if resources is not None:
-        keys = msgspec.json.encode(sorted(resources)).decode()
-        rids = [rid for (rid,) in database.all(database.sql["numbers_by_key"], (one.sid, keys))]
-        stays &= np.isin(texts.numbers, np.array(rids, np.int64) & ((1 << RID_SHIFT) - 1))
-    return stays
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,10 +131,12 @@ class Catalog:
         return [at[key] for at in (self.shelves, self.hidden_shelves) if key in at]
 
 
-def current(database: Database, known: Catalog) -> Catalog:
-    """Return the catalog as of now; the known one, if it still is."""
-    number = database.catalog_number()
-    return known if number == known.number else load(database, number)
+def current(database: Database) -> Catalog:
+    """Return the catalog as of now: the one that the connection saw last, if it still is."""
+    known, number = database.known_catalog, database.catalog_number()
+    if known is None or known.number != number:
+        known = database.known_catalog = load(database, number)
+    return known
 
 
 def bump_catalog(database: Database) -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from headgate.errors import StorageUnusable
 
 if TYPE_CHECKING:
     from headgate.model.query import Scalar
     from headgate.store.format.columns import Column, TypedColumn
-    from headgate.store.sql.texts import WaitingTexts
+    from headgate.store.sql.catalog import Catalog
+    from headgate.store.sql.database import WaitingTexts
 
 _Row = TypeVar("_Row", bound=tuple[Any, ...])
 
@@ -39,7 +41,6 @@ class Dialect(Protocol):
         self, database: Database, stid: int, columns: Sequence[TypedColumn], rows: Sequence[tuple[Any, ...]]
     ) -> None:
         """Store typed rows, each a row number and a value for each column, in place of older ones."""
-        ...
 
     def typed_column(self, column: Column) -> str:
         """Name a column of the typed table ``t``."""
@@ -47,15 +48,12 @@ class Dialect(Protocol):
 
     def make_typed_table(self, database: Database, stid: int) -> None:
         """Make room for the typed values of a new stream."""
-        ...
 
     def add_typed_column(self, database: Database, stid: int, column: Column) -> None:
         """Make room for one more typed value of a stream."""
-        ...
 
     def index_typed_column(self, database: Database, stid: int, column: Column) -> None:
         """Let records be found by a typed value that holds the key of another record."""
-        ...
 
     def comparison(self, column: Column, operator: str, value: Scalar) -> tuple[str, Any]:
         """Write the comparison of a typed column with a value, and give the value to bind."""
@@ -81,6 +79,8 @@ class Database(Protocol):
     texts: WaitingTexts
     #: How much a read may load here; a larger one belongs in another thread.
     most_bytes: int
+    #: The catalog that was seen last; None: none was, or the transaction that changed it was undone.
+    known_catalog: Catalog | None
 
     @property
     def dialect(self) -> Dialect:
@@ -111,7 +111,6 @@ class Database(Protocol):
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> None:
         """Run a statement for its effect."""
-        ...
 
     def one(self, sql: str, values: Sequence[Any] = ()) -> tuple[Any, ...] | None:
         """Run a statement and give its first row, if it has one."""
@@ -123,7 +122,6 @@ class Database(Protocol):
 
     def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
         """Run a statement once for each row of values."""
-        ...
 
     def catalog_number(self) -> int:
         """Return the number that every change of the catalog raises."""
@@ -149,3 +147,41 @@ def refuse_unfinished_copy(database: Database) -> None:
             "The store is a copy that is not complete.",
             hint="Run 'headgate store copy' again: it goes on where it stopped.",
         )
+
+
+class TextChange(NamedTuple):
+    """A text of one field of a record that enters the index, or, without a text, leaves it."""
+
+    rid: int
+    fid: int
+    time: int | None
+    text: str | None
+
+
+@dataclass(slots=True)
+class WaitingTexts:
+    """Texts to be put into the index, and texts to be taken out, in the order in which they came."""
+
+    rows: list[TextChange] = field(default_factory=list[TextChange])
+
+    def put(self, rid: int, time: int | None, texts: Iterable[tuple[int, str]]) -> None:
+        """Let the texts of a record wait to be put in."""
+        self.rows.extend(TextChange(rid, fid, time, text) for fid, text in texts)
+
+    def take_out(self, rid: int, fids: Iterable[int]) -> None:
+        """Let texts of a record wait to be taken out."""
+        self.rows.extend(TextChange(rid, fid, None, None) for fid in fids)
+
+    def forget_after(self, length: int) -> None:
+        """Drop the texts that came after a point: their job has failed."""
+        del self.rows[length:]
+
+    def flush(self, database: Database) -> None:
+        """Write everything that waits."""
+        if not self.rows:
+            return
+        # Slow to import, and a program that only reads does without.
+        from headgate.store.sql.word_segments import write_changes  # noqa: PLC0415
+
+        rows, self.rows = self.rows, []
+        write_changes(database, rows)

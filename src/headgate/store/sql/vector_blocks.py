@@ -10,14 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from headgate.errors import IntegrityBroken
-from headgate.store.format.row_numbers import RID_SHIFT
+from headgate.store.format.records import N_MASK, RID_SHIFT, shelf_rows
 from headgate.store.sql.database import Database
 
 #: Records of one block; as many as a block has passages, or fewer.
 PART_SHIFT = 11
 #: The time of a record that has none; before all others.
 NO_TIME = -(1 << 63)
-_N_MASK = (1 << RID_SHIFT) - 1
 Numbers = Any
 
 
@@ -80,11 +79,11 @@ def replace_rows(
     """Put new vectors in the place of those that some texts have, each text by row number and field."""
     gone: dict[tuple[int, int], set[int]] = {}
     for rid, fid in texts:
-        number = rid & _N_MASK
+        number = rid & N_MASK
         gone.setdefault((fid, number >> PART_SHIFT), set()).add(number)
     added: dict[tuple[int, int], list[PassageVector]] = {key: [] for key in gone}
     for one in made:
-        added[one.fid, (one.rid & _N_MASK) >> PART_SHIFT].append(one)
+        added[one.fid, (one.rid & N_MASK) >> PART_SHIFT].append(one)
     for (fid, part), numbers in gone.items():
         _replace_block(database, (sid, fid, part), numbers, added[fid, part])
 
@@ -106,7 +105,7 @@ def _replace_block(
 
 def _block_of(added: Sequence[PassageVector]) -> VectorBlock:
     return VectorBlock(
-        np.array([one.rid & _N_MASK for one in added], "<u4"),
+        np.array([one.rid & N_MASK for one in added], "<u4"),
         np.array([NO_TIME if one.time is None else one.time for one in added], "<i8"),
         np.array([one.start for one in added], "<u4"),
         np.array([one.end for one in added], "<u4"),
@@ -141,12 +140,12 @@ def delete_vectors(database: Database, sid: int) -> None:
     """Remove the vectors of a whole shelf, and what is noted about them."""
     database.run(database.sql["delete_vector_blocks"], (sid,))
     database.run(database.sql["delete_vector_shelf"], (sid,))
-    database.run(database.sql["delete_stale_texts"], (sid << RID_SHIFT, (sid + 1) << RID_SHIFT))
+    database.run(database.sql["delete_stale_texts"], shelf_rows(sid))
 
 
 def erase_vectors(database: Database, rid: int) -> None:
     """Remove the vectors of a record at once, so that no byte of them is left."""
-    sid, part = rid >> RID_SHIFT, (rid & _N_MASK) >> PART_SHIFT
+    sid, part = rid >> RID_SHIFT, (rid & N_MASK) >> PART_SHIFT
     fids = [fid for (fid,) in database.all(database.sql["vector_fields_of_part"], (sid, part))]
     replace_rows(database, sid, [(rid, fid) for fid in fids], ())
     database.run(database.sql["delete_stale_texts"], (rid - 1, rid + 1))

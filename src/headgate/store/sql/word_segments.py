@@ -13,7 +13,7 @@ from headgate import memory
 from headgate.errors import IntegrityBroken
 from headgate.store.format import analyser
 from headgate.store.format.analyser import index_tokens
-from headgate.store.format.row_numbers import RID_SHIFT
+from headgate.store.format.records import N_MASK, RID_SHIFT
 from headgate.store.format.segments import (
     OCCURRENCES_MOST,
     TEXTS_MOST,
@@ -29,15 +29,13 @@ from headgate.store.format.segments import (
 from headgate.store.format.word_filter import word_filter
 
 if TYPE_CHECKING:
-    from headgate.store.sql.database import Database
-    from headgate.store.sql.texts import TextChange
+    from headgate.store.sql.database import Database, TextChange
 
 LEAF_SHIFT = 24
 #: The number of a record, its time, and a text of it.
 _Entering: TypeAlias = tuple[int, int | None, str]
 #: So many characters are cut into words at a time.
 _PORTION_CHARS = 2_000_000
-_N_MASK = (1 << RID_SHIFT) - 1
 #: So many segments of about the same size are merged by the transaction that adds the last of them.
 _SIMILAR_MOST = 12
 _SIZE_BITS = 3
@@ -65,7 +63,7 @@ def write_changes(database: Database, changes: Iterable[TextChange]) -> None:
     gone: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
     for change in changes:
         key = (change.rid >> RID_SHIFT, change.fid)
-        number = change.rid & _N_MASK
+        number = change.rid & N_MASK
         fields[key][number] = change
         if change.text is None:
             gone[key].add(number)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from headgate.errors import BlobNotFound
 from headgate.model.ids import BlobId, is_blob_id
-from headgate.store.format.blobs import receive
+from headgate.store.format.records import receive
 from headgate.system import sync_directory
 
 _PIECE = 256 * 1024
@@ -96,7 +96,6 @@ class BlobFiles:
                 yield piece
 
     async def exists(self, blob_id: BlobId) -> bool:
-        """Return whether a file is there."""
         return await asyncio.to_thread(self.path(blob_id).exists)
 
     def remove(self, blob_ids: Iterable[BlobId]) -> None:

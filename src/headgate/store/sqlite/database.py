@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 import apsw
@@ -24,11 +24,94 @@ from headgate.errors import (
     StorageReadOnly,
     StorageUnusable,
 )
-from headgate.store.sql.database import QUERY_SECONDS
-from headgate.store.sql.texts import WaitingTexts
-from headgate.store.sqlite import checkpoint
-from headgate.store.sqlite.dialect import DIALECT, SQL, SqliteDialect
+from headgate.model.query import Scalar
+from headgate.store.format.columns import Column, ColumnKind, TypedColumn, bindable
+from headgate.store.sql.database import QUERY_SECONDS, Database, WaitingTexts
+from headgate.store.sql.statements import statements_of
 from headgate.system import open_private
+
+if TYPE_CHECKING:
+    # Importing the catalog takes longer than all that 'headgate store stats' does.
+    from headgate.store.sql.catalog import Catalog
+
+#: How the macros of shared statements are written here.
+_MACROS = {
+    r"(\w+\.)?\{home\} ": "",
+    r"\{home_(column|value)\}": "",
+    r"(\w+\.)?\{live\}": r"\1deleted=0",
+    r"\{index (\S+)\}": r"INDEXED BY \1",
+}
+SQL: Mapping[str, str] = statements_of("headgate.store.sqlite", _MACROS)
+_TYPES = {
+    ColumnKind.WORD: "TEXT",
+    ColumnKind.HASH: "INTEGER",
+    ColumnKind.INTEGER: "INTEGER",
+    ColumnKind.NUMBER: "REAL",
+    ColumnKind.BOOLEAN: "INTEGER",
+    ColumnKind.TIME: "INTEGER",
+    ColumnKind.SCALED: "INTEGER",
+}
+
+
+class SqliteDialect:
+    """A stream has a table for its typed values, with a column for each; SQLite compares values of any types."""
+
+    __slots__ = ()
+
+    @property
+    def sql(self) -> Mapping[str, str]:
+        return SQL
+
+    def typed_table(self, stid: int) -> str:
+        return f"t{stid}"
+
+    def make_typed_table(self, database: Database, stid: int) -> None:
+        database.run(SQL["make_typed_table"].format(table=self.typed_table(stid)))
+
+    def add_typed_column(self, database: Database, stid: int, column: Column) -> None:
+        """Add a column to the typed table of a stream; one of numbers has one of exact values beside it."""
+        table, name = self.typed_table(stid), _name(column)
+        database.run(SQL["add_typed_column"].format(table=table, column=name, type=_TYPES[column.kind]))
+        if column.kind is ColumnKind.NUMBER:
+            self.add_typed_column(database, stid, column.scaled)
+
+    def index_typed_column(self, database: Database, stid: int, column: Column) -> None:
+        database.run(SQL["index_typed_column"].format(table=self.typed_table(stid), column=_name(column)))
+
+    def typed_tables(self, stid: int) -> tuple[str, ...]:
+        return (self.typed_table(stid),)
+
+    def put_typed(
+        self, database: Database, stid: int, columns: Sequence[TypedColumn], rows: Sequence[tuple[Any, ...]]
+    ) -> None:
+        names = "".join(f", {_name(column.column)}" for column in columns)
+        marks = ", ?" * len(columns)
+        table = self.typed_table(stid)
+        database.many(SQL["put_typed_row"].format(table=table, names=names, marks=marks), rows)
+
+    def typed_column(self, column: Column) -> str:
+        return f"t.{_name(column)}"
+
+    def comparison(self, column: Column, operator: str, value: Scalar) -> tuple[str, Any]:
+        return f"{self.typed_column(column)} {operator} ?", bindable(value)
+
+    def key_comparison(self, stid: int, column: Column, value: Any) -> tuple[str, tuple[Any, ...]]:
+        del stid  # the table is the stream's alone
+        return f"{self.typed_column(column)} = ?", (value,)
+
+    def sort_value(self, value: Any) -> Any:
+        return value
+
+    def shown_sort(self, stored: Any) -> Any:
+        return stored
+
+
+def _name(column: Column) -> str:
+    return f"{'s' if column.kind is ColumnKind.SCALED else 'c'}{column.number}"
+
+
+DIALECT = SqliteDialect()
+
 
 #: Older ones may lose a write when the WAL is reset while two connections use it.
 OLDEST_SAFE = 3_051_003
@@ -69,12 +152,13 @@ _Row = TypeVar("_Row", bound=tuple[Any, ...])
 class SqliteDatabase:
     """One SQLite connection, whose queries are interrupted at a deadline; implements `sql.database.Database`."""
 
-    __slots__ = ("_deadline", "_frozen", "db", "most_bytes", "path", "texts")
+    __slots__ = ("_deadline", "_frozen", "db", "known_catalog", "most_bytes", "path", "texts")
 
     def __init__(self, path: Path, db: Any, *, frozen: tuple[int, int] | None = None) -> None:
         self.path = path
         self.db = db
         self.texts = WaitingTexts()
+        self.known_catalog: Catalog | None = None
         #: How much a read may load here; a larger one would keep the event loop waiting, and belongs in a thread.
         self.most_bytes = sys.maxsize
         self._deadline = _NEVER
@@ -84,49 +168,39 @@ class SqliteDatabase:
 
     @property
     def dialect(self) -> SqliteDialect:
-        """How SQLite writes its SQL."""
         return DIALECT
 
     @property
     def sql(self) -> Mapping[str, str]:
-        """The fixed statements by name."""
         return SQL
 
     @property
     def damage(self) -> tuple[type[Exception], ...]:
-        """The failures of a statement that meets a damaged part of the file."""
         return (apsw.CorruptError,)
 
     def all(self, sql: str, values: Any = ()) -> list[tuple[Any, ...]]:
-        """Run a statement and give all its rows."""
         return self.db.execute(sql, values).fetchall()
 
     def rows(self, kind: type[_Row], sql: str, values: Any = ()) -> list[_Row]:
-        """Run a statement and give all its rows as named tuples; the kind has one member for each column."""
         # Half the time of `_make`, which counts the columns of every row again.
         return list(map(partial(_tuple.__new__, kind), self.db.execute(sql, values).fetchall()))
 
     def each(self, sql: str, values: Any = ()) -> Iterator[tuple[Any, ...]]:
-        """Run a statement and give its rows one by one."""
         return self.db.execute(sql, values)
 
     def run(self, sql: str, values: Any = ()) -> None:
-        """Run a statement, or several, for their effect."""
         self.db.execute(sql, values).fetchall()
 
     def one(self, sql: str, values: Any = ()) -> tuple[Any, ...] | None:
-        """Run a statement and give its first row, if it has one."""
         return self.db.execute(sql, values).fetchone()
 
     def value(self, sql: str, values: Any = ()) -> Any:
-        """Run a statement and give the one value it must have."""
         row = self.db.execute(sql, values).fetchone()
         if row is None:
             raise IntegrityBroken("The store's file is damaged.")
         return row[0]
 
     def many(self, sql: str, rows: Any) -> None:
-        """Run a statement once for each row of values."""
         self.db.executemany(sql, rows)
 
     def version(self) -> int:
@@ -136,7 +210,6 @@ class SqliteDatabase:
         return self.db.execute("PRAGMA data_version").fetchone()[0]
 
     def catalog_number(self) -> int:
-        """Return the number that every change of the catalog raises."""
         return self.value(SQL["catalog_number"])
 
     def snapshot_version(self) -> int:
@@ -148,7 +221,6 @@ class SqliteDatabase:
 
     @property
     def in_transaction(self) -> bool:
-        """Whether a transaction is under way; a full disk may have ended it."""
         return self.db.in_transaction
 
     @property
@@ -157,22 +229,20 @@ class SqliteDatabase:
         return False
 
     def translating(self) -> translate_errors:
-        """Raise this program's errors in place of SQLite's, with the system's reason."""
         return translate_errors(self)
 
     def tidy(self) -> None:
         """Keep the WAL short."""
-        checkpoint.shorten_wal(self)
+        _shorten_wal(self)
 
     def finish(self) -> None:
         """Move the WAL into the file and close the connection."""
         try:
-            checkpoint.move_wal(self)
+            _checkpoint(self, apsw.SQLITE_CHECKPOINT_TRUNCATE)
         finally:
             self.db.close()
 
     def reading(self, seconds: float = QUERY_SECONDS) -> Reading:
-        """See one state of the store until the end of the block, and take no longer than allowed."""
         return Reading(self, seconds)
 
     def begin(self, seconds: float) -> None:
@@ -191,7 +261,6 @@ class SqliteDatabase:
 
     @contextmanager
     def writing(self) -> Generator[None]:
-        """Change the store: all of the block, durably, or nothing of it."""
         self.db.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -199,6 +268,7 @@ class SqliteDatabase:
             self.db.execute("COMMIT")
         except BaseException:
             self.texts.forget_after(0)
+            self.known_catalog = None
             if self.db.in_transaction:
                 self.db.execute("ROLLBACK")
             raise
@@ -408,3 +478,29 @@ _BY_SQLITE_ERROR: Sequence[tuple[tuple[type[apsw.Error], ...], Callable[[], Head
         lambda: StorageUnusable("The store is busy.", hint="Try again in a moment."),
     ),
 )
+
+
+#: When the WAL is copied into the file, and when readers are asked to let go of it so that it starts again.
+WAL_BYTES = 32 * 1024 * 1024
+WAL_BYTES_MOST = 48 * 1024 * 1024
+_WAL_WAIT_MS = 1000
+
+
+def _shorten_wal(database: SqliteDatabase) -> None:
+    """Copy a long WAL into the file; ask readers to let go of a very long one."""
+    wal = Path(f"{database.path}-wal")
+    size = wal.stat().st_size if wal.exists() else 0
+    if size >= WAL_BYTES:
+        database.db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+    if size >= WAL_BYTES_MOST:
+        _checkpoint(database, apsw.SQLITE_CHECKPOINT_RESTART)
+
+
+def _checkpoint(database: SqliteDatabase, mode: int) -> None:
+    """Wait a moment for readers to let go of the WAL."""
+    waited: int = database.value("PRAGMA busy_timeout")
+    database.run(f"PRAGMA busy_timeout={_WAL_WAIT_MS}")
+    try:
+        database.db.wal_checkpoint(mode=mode)
+    finally:
+        database.run(f"PRAGMA busy_timeout={waited}")

@@ -9,7 +9,7 @@ import pytest
 
 from headgate.home import Home
 from headgate.store.engines.sqlite import SqliteStore
-from headgate.store.maintenance.sqlite_check import check_store
+from headgate.store.maintenance.fsck import check_store
 from headgate.store.maintenance.sqlite_home import blob_files, reading_store, writing_store
 from headgate.store.sqlite import FILE
 from tests.hostile.store.scene import batch, damages, deletion, filled, line, with_store

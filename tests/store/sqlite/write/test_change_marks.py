@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from headgate.errors import IntegrityBroken
-from headgate.store.format.change_marks import (
+from headgate.store.format.records import (
     ALL_FIELDS,
     ChangeMark,
     change_marks,
