@@ -117,27 +117,27 @@ def connect(  # noqa: PLR0913 - each is an option of the command
     if program is None:
         _list_programs(context, as_json=as_json)
         return
-    found, settings = program_of(program), settings_of(context)
-    file = _file(context, found)
+    chosen, settings = program_of(program), settings_of(context)
+    file = _file(context, chosen)
     choice = read_choice(connection, stream, fields, since, until)
-    conditions = Conditions(ClientId(found.name), days=read_days(days), daily_records=read_budget(budget))
+    conditions = Conditions(ClientId(chosen.name), days=read_days(days), daily_records=read_budget(budget))
     # What cannot work is refused before anything is granted.
-    tried = found.entry(HttpServer("", "") if http else StdioServer([""]))
+    tried = chosen.entry(HttpServer("", "") if http else StdioServer([""]))
     require_home(settings)
     if write:
-        _merged(found, file, tried)
+        _merged(chosen, file, tried)
         _require_server(settings, is_http=http)
     if not again:
-        _refuse_connected(settings, found)
+        _refuse_connected(settings, chosen)
     if not as_json:
-        show_preview(settings, choice, found.title, days)
+        show_preview(settings, choice, chosen.title, days)
     ask_for_everything(choice, is_confirmed=yes)
     issued = _issue(settings, choice, conditions)
-    made = _connection(context, found, file, issued, is_http=http)
-    backup = _write(made) if write else None
-    seen, warning = _check(settings, made.server, issued.access_token)
-    lines = _words(made, issued, seen, backup, days, is_written=write)
-    document = _document(made, issued, is_written=write) | {"streams_seen": seen, "warning": warning}
+    connected = _connection(context, chosen, file, issued, is_http=http)
+    backup = _write(connected) if write else None
+    seen, warning = _check(settings, connected.server, issued.access_token)
+    lines = _words(connected, issued, seen, backup, days, is_written=write)
+    document = _document(connected, issued, is_written=write) | {"streams_seen": seen, "warning": warning}
     put(document, lines, as_json=as_json, indent=None, context=context)
     if warning and not as_json:
         echo(context, warning, err=True)
@@ -221,9 +221,9 @@ def _merged(program: AgentProgram, file: Path, entry: dict[str, Any]) -> tuple[P
     return path, before, put("" if before is None else before.decode(), program.servers, ENTRY, entry)
 
 
-def _write(made: _Connection) -> Path | None:
+def _write(connected: _Connection) -> Path | None:
     """Put the entry into the program's file, and return the copy of the file as it was."""
-    path, before, after = _merged(made.program, made.file, made.entry)
+    path, before, after = _merged(connected.program, connected.file, connected.entry)
     path.parent.mkdir(parents=True, exist_ok=True)
     backup = path.with_name(f"{path.name}.before-headgate")
     if before is not None:
@@ -259,39 +259,39 @@ async def _in_home(settings: Settings, token: str) -> ReadAnswer:
         return await LocalResourceServer(services.reads, read).streams()
 
 
-def _document(made: _Connection, issued: Issued, *, is_written: bool) -> dict[str, Any]:
+def _document(connected: _Connection, issued: Issued, *, is_written: bool) -> dict[str, Any]:
     return {
-        "program": made.program.name,
-        "file": str(made.file),
+        "program": connected.program.name,
+        "file": str(connected.file),
         "written": is_written,
-        "servers_member": made.program.servers,
-        "entry": made.entry,
+        "servers_member": connected.program.servers,
+        "entry": connected.entry,
         "grant_ids": [grant.id for grant in issued.grants],
     }
 
 
 def _words(
-    made: _Connection, issued: Issued, seen: int, backup: Path | None, days: int, *, is_written: bool
+    connected: _Connection, issued: Issued, seen: int, backup: Path | None, days: int, *, is_written: bool
 ) -> list[str]:
-    title = made.program.title
+    title = connected.program.title
     grants = ", ".join(grant.id for grant in issued.grants)
     lines = [f"{title} may read for {days} days (grants: {grants})."]
     if is_written:
         copied = f" (the file as it was: {backup})" if backup else ""
-        lines.append(f"Written to {made.file}{copied}. {made.program.then}")
-    elif (line := shell_line(made.program, made.server)) is not None:
+        lines.append(f"Written to {connected.file}{copied}. {connected.program.then}")
+    elif (line := shell_line(connected.program, connected.server)) is not None:
         lines += ["Run this once:", "", line, ""]
     else:
         lines += [
-            f"Add this to {made.file}, or repeat the command with --again --write:",
+            f"Add this to {connected.file}, or repeat the command with --again --write:",
             "",
-            made.snippet,
+            connected.snippet,
             "",
         ]
     if seen:
         lines.append(f"Tried as {title}: it sees {many(seen, 'stream')}.")
     lines.append("Then ask it: What may you read?")
-    lines.append(f"End it with: headgate grants revoke {made.program.name}")
+    lines.append(f"End it with: headgate grants revoke {connected.program.name}")
     return lines
 
 

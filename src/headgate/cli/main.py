@@ -129,8 +129,8 @@ app = typer.Typer(
 )
 
 
-def _version(asked: bool) -> None:  # noqa: FBT001 - typer calls it so
-    if asked:
+def _version(is_wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
+    if is_wanted:
         typer.echo(f"headgate {__version__}")
         raise typer.Exit
 

@@ -32,8 +32,8 @@ def show_preview(settings: Settings, choice: Choice, client: str, days: int | No
     end = "without an end" if days is None else f"for {many(days, 'day')}"
     typer.echo(f"{client} will see, {end}:", err=True)
     names = [
-        f"{shown.stream.name} of {', '.join(labels[key] for key in shown.stream.connection_ids)}"
-        for shown in previews
+        f"{stream_preview.stream.name} of {', '.join(labels[key] for key in stream_preview.stream.connection_ids)}"
+        for stream_preview in previews
     ]
     counts = table(list(zip(names, map(_count, previews), strict=True))) if previews else []
     for line in [*counts, *_samples(previews)]:
@@ -63,28 +63,28 @@ async def _preview(settings: Settings, choice: Choice) -> tuple[Sequence[GrantPr
             terms = chosen_terms(named, catalog)
         except InvalidAuthorizationDetails as refusal:
             raise refused_choice(refusal, catalog, named) from None
-        found = await preview(services.reads, terms, RequestId("req_preview"), "cli:preview")
-        return found, {
+        previews = await preview(services.reads, terms, RequestId("req_preview"), "cli:preview")
+        return previews, {
             connection.id: connection.display_name or connection.id
             for connection in catalog.connections.values()
         }
 
 
-def _count(shown: GrantPreview) -> str:
-    count = many(shown.count, "record")
-    if shown.earliest is None or shown.latest is None:
+def _count(stream_preview: GrantPreview) -> str:
+    count = many(stream_preview.count, "record")
+    if stream_preview.earliest is None or stream_preview.latest is None:
         return count
-    return f"{count}, {day_text(shown.earliest)} to {day_text(shown.latest)}"
+    return f"{count}, {day_text(stream_preview.earliest)} to {day_text(stream_preview.latest)}"
 
 
 def _samples(previews: Sequence[GrantPreview]) -> list[str]:
     """Take samples in turn from the streams with most records."""
-    largest = sorted(previews, key=lambda shown: -shown.count)
+    largest = sorted(previews, key=lambda stream_preview: -stream_preview.count)
     taken = [
-        (shown.stream.name, shown.samples[turn])
+        (stream_preview.stream.name, stream_preview.samples[turn])
         for turn in range(_SAMPLES)
-        for shown in largest
-        if turn < len(shown.samples)
+        for stream_preview in largest
+        if turn < len(stream_preview.samples)
     ]
     lines = [f"{name}: {_sample(fields)}" for name, fields in taken[:_SAMPLES]]
     return ["for example:", *(f"  {line[:_LINE_CHARS]}" for line in lines)] if lines else []

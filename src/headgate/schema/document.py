@@ -202,10 +202,10 @@ def follow(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, A
         reference = schema.get("$ref")
         if not isinstance(reference, str):
             return schema
-        found = _at_pointer(root, reference)
-        if found is None:
+        target = _at_pointer(root, reference)
+        if target is None:
             return {}
-        schema = found
+        schema = target
     return {}
 
 
@@ -231,10 +231,10 @@ def children(value: object) -> list[tuple[str, object]]:
 def _at_pointer(root: Mapping[str, Any], reference: str) -> Mapping[str, Any] | None:
     if not reference.startswith("#"):
         return None
-    found: object = root
+    node: object = root
     for part in reference[1:].split("/")[1:]:
         key = unescape(part)
-        if not isinstance(found, Mapping) or key not in found:
+        if not isinstance(node, Mapping) or key not in node:
             return None
-        found = cast("Mapping[str, object]", found)[key]
-    return cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else None
+        node = cast("Mapping[str, object]", node)[key]
+    return cast("Mapping[str, Any]", node) if isinstance(node, Mapping) else None

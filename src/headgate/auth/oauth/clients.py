@@ -191,8 +191,7 @@ def _claimed(document: Mapping[str, Any], client_id: str, origin: ClientOrigin, 
 def _redirect_uris(document: Mapping[str, Any]) -> tuple[str, ...]:
     uris = _texts(document.get("redirect_uris"))
     # A client that only runs on devices has no address to be answered at.
-    needs_none = CODE not in _grant_types(document)
-    if (not uris and not needs_none) or len(uris) > MAX_URIS:
+    if len(uris) > MAX_URIS or (not uris and CODE in _grant_types(document)):
         raise _bad_uri(f"redirect_uris must hold 1 to {MAX_URIS} addresses.")
     if not all(map(is_allowed_uri, uris)):
         raise _bad_uri("A redirect URI must be https, or http on a loopback address.")
