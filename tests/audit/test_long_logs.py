@@ -51,11 +51,11 @@ def test_the_event_loop_neither_reads_nor_checks_nor_writes_the_log(
         await fill(ledger, ledgers.home, _ENTRIES, together=5)
         threads.clear()
         notes = chain.NotedChain(KEY, chain.read_head(ledgers.home))
-        activity = Activity(ledger, ledgers.home)
+        log = Activity(ledger, ledgers.home)
         assert (await chain.verify(ledger, notes)).count == _ENTRIES
         # The fixture's reads are the owner's, which the list leaves out; they are looked through all the same.
-        await activity.who_read(RecordId("r7"), StreamName("s"), ConnectionId("c"), limit=5)
-        pieces = [piece async for piece in activity.export(_lines)]
+        await log.who_read(RecordId("r7"), StreamName("s"), ConnectionId("c"), limit=5)
+        pieces = [piece async for piece in log.export(_lines)]
         numbers = [json.loads(line)["seq"] for piece in pieces for line in piece.splitlines()]
         assert numbers == list(range(1, _ENTRIES + 1))
         # Never more in memory than a piece.

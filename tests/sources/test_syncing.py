@@ -14,7 +14,7 @@ import pytest
 from headgate.errors import NotFound, UpstreamUnreachable
 from headgate.home import Home
 from headgate.model.record import Connection, Freshness
-from headgate.sources import deadlines
+from headgate.sources import accounts
 from headgate.sources.accounts import Accounts, account_job, add_account, scheduled, state_of
 from headgate.sources.declaring import TEXT, StreamSpec
 from headgate.sources.protocol import Item, LiveSource, Mark, Row
@@ -265,7 +265,7 @@ def test_a_slow_account_holds_up_no_other(belfry: Belfry, bell: Bell):
 def test_an_account_that_never_ends_is_left_after_its_time_with_what_it_brought(
     belfry: Belfry, bell: Bell, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(deadlines, "ACCOUNT_SECONDS", -1.0)
+    monkeypatch.setattr(accounts, "ACCOUNT_SECONDS", -1.0)
     report = belfry.fetch()
     assert "the rest is fetched next time" in report.failure
     assert belfry.freshness().failures == 1

@@ -91,7 +91,7 @@ def test_an_import_whose_caller_goes_away_is_noted_as_interrupted(store: Driven,
 def test_a_file_that_would_fill_the_disk_is_refused_while_it_arrives(
     store: Driven, directory: Uploads, monkeypatch
 ):
-    monkeypatch.setattr(uploads, "_LOOK_BYTES", 1)
+    monkeypatch.setattr(uploads, "_CHECK_BYTES", 1)
     monkeypatch.setattr(uploads, "has_room", lambda _path: False)
     with pytest.raises(StorageFull):
         given(store, directory, _once(CARD), Upload("a.vcf", import_id=ID))

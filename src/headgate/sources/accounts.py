@@ -7,19 +7,28 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager
+import socket
+import threading
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from headgate.errors import HeadgateError, InvalidRequest, NotFound
+from headgate.errors import HeadgateError, InvalidRequest, NotFound, UpstreamUnreachable
 from headgate.home import Home
 from headgate.model.ids import ConnectionId, connector_key
 from headgate.model.record import Connection, Freshness, freshness_in, with_freshness
-from headgate.sources.deadlines import until_deadline
-from headgate.sources.importing import Importer, ImportJob, ImportProgress, ImportReport
+from headgate.sources.importing import (
+    Importer,
+    ImportJob,
+    ImportProgress,
+    ImportReport,
+    connection_of,
+    raw_state,
+)
 from headgate.sources.parts import ImportPart
 from headgate.sources.protocol import Item, LiveSource
 from headgate.sources.secrets import FORMS, check_reference
@@ -50,15 +59,7 @@ class ConnectionState:
     freshness: Freshness | None = None
 
 
-async def raw_state(store: Store, connection: Connection) -> dict[str, Any]:
-    """Read the document that is stored with a connection; empty if it has none, or a collector stored something else."""
-    stored = await store.state(connection.id)
-    document: Any = None if stored is None else msgspec.json.decode(stored)
-    return cast("dict[str, Any]", document) if isinstance(document, dict) else {}
-
-
 async def state_of(store: Store, connection: Connection) -> ConnectionState:
-    """Read what imports have noted about a connection."""
     state = await raw_state(store, connection)
     imported: dict[str, Any] = state.get("import") or {}
     account: dict[str, Any] = state.get("sync") or {}
@@ -103,10 +104,9 @@ def account_job(
 async def add_account(store: Store, job: ImportJob) -> Connection:
     """Store the settings of an account; nothing is fetched yet. The same name again changes them."""
     await store.declare(job.connector_key, job.document)
-    same = (job.connector_key, job.display_name)
-    every = await store.connections()
-    found = next((one for one in every if (one.connector_key, one.display_name) == same), None)
-    connection = found or await store.create_connection(*same)
+    connection = await connection_of(store, job) or await store.create_connection(
+        job.connector_key, job.display_name
+    )
     state = await raw_state(store, connection)
     await store.put_state(connection.id, msgspec.json.encode({**state, **job.notes}))
     return connection
@@ -116,14 +116,12 @@ LOCK = "sync.lock"
 LOOP = "accounts"
 #: How many accounts are fetched at the same time.
 _AT_ONCE = 4
-#: Between two looks at what is due.
-_LOOK_SECONDS = 30.0
+#: Between two checks of what is due.
+_CHECK_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Accounts:
-    """The accounts of a home."""
-
     store: Store
     #: The live sources by their names.
     sources: Mapping[str, LiveSource]
@@ -167,7 +165,7 @@ class Accounts:
             (connection, await state_of(self.store, connection))
             for connection in await self.store.connections()
         ]
-        return [one for one, state in states if self._is_due(state, now)]
+        return [account for account, state in states if self._is_due(state, now)]
 
     def _is_due(self, state: ConnectionState, now: int) -> bool:
         if state.live_source is None or not self._pause(state):
@@ -204,7 +202,7 @@ async def scheduled(
     A lock of the home chooses among the processes of this machine, ``has_turn`` among machines that share a home.
     """
     schedule = _Schedule(home, accounts, supervisor, has_turn)
-    task = supervisor.start(LOOP, schedule.look)
+    task = supervisor.start(LOOP, schedule.start_due)
     try:
         yield
     finally:
@@ -230,14 +228,14 @@ class _Schedule:
         self._at_once = asyncio.Semaphore(_AT_ONCE)
         self._fetches: dict[ConnectionId, asyncio.Task[None]] = {}
 
-    async def look(self) -> float:
+    async def start_due(self) -> float:
         """Begin to fetch what is due and is not being fetched already."""
         self._file = _locked(self._home) if self._file is None else self._file
         if self._file is not None and (self._has_turn is None or await self._has_turn()):
             for connection in await self._accounts.due():
                 if connection.id not in self._fetches:
                     self._fetches[connection.id] = asyncio.create_task(self._fetch(connection))
-        return _LOOK_SECONDS
+        return _CHECK_SECONDS
 
     async def close(self) -> None:
         """End what is being fetched; the next process goes on from the stored marks."""
@@ -277,3 +275,69 @@ def _locked(home: Home) -> int | None:
         os.close(file)
         return None
     return file
+
+
+_T = TypeVar("_T")
+
+ACCOUNT_SECONDS = 1800.0
+
+
+def until_deadline(items: Iterator[_T]) -> Iterator[_T]:
+    """Pass items on until the time of an account is over."""
+    end = time.monotonic() + ACCOUNT_SECONDS
+    for item in items:
+        yield item
+        if time.monotonic() > end:
+            raise UpstreamUnreachable(
+                f"The server was not done within {ACCOUNT_SECONDS / 60:.0f} minutes; the rest is fetched next time."
+            )
+
+
+class Connections:
+    """The connections to one server; all are shut down when the time of an account is over, so that no read waits longer."""
+
+    def __init__(self) -> None:
+        self._handles: list[socket.socket] = []
+        self._lock = threading.Lock()
+        self._is_over = False
+
+    def add(self, connection: socket.socket) -> None:
+        """Watch a connection, also after TLS has taken it over."""
+        handle = socket.fromfd(connection.fileno(), connection.family, connection.type)
+        with self._lock:
+            self._handles.append(handle)
+            if self._is_over:
+                _shut_down(handle)
+
+    def cut(self) -> None:
+        """Shut all of them down, and those that are added later."""
+        with self._lock:
+            self._is_over = True
+            for handle in self._handles:
+                _shut_down(handle)
+
+    def forget(self) -> None:
+        """Watch none of them any more."""
+        with self._lock:
+            for handle in self._handles:
+                handle.close()
+            self._handles.clear()
+
+
+def _shut_down(handle: socket.socket) -> None:
+    # One that the server has ended already is not connected.
+    with suppress(OSError):
+        handle.shutdown(socket.SHUT_RDWR)
+
+
+@contextmanager
+def cut_at_deadline() -> Generator[Connections]:
+    connections = Connections()
+    timer = threading.Timer(ACCOUNT_SECONDS, connections.cut)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield connections
+    finally:
+        timer.cancel()
+        connections.forget()

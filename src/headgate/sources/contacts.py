@@ -31,8 +31,6 @@ _KINDS = {"org": "organisation", "group": "group"}
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What a card says."""
-
     uid: str | None
     #: The fields of the record but its key; `name` is among them.
     data: Mapping[str, Any]
@@ -41,69 +39,76 @@ class Card:
 
 def read_card(lines: Sequence[str]) -> Card | str:
     """Read a card, or say why it is none."""
-    found: dict[str, list[ContentLine]] = {}
+    card: dict[str, list[ContentLine]] = {}
     for line in properties(lines):
-        found.setdefault(line.name, []).append(line)
-    data = without_empty(_data(found))
+        card.setdefault(line.name, []).append(line)
+    data = without_empty(_data(card))
     name = data.get("name") or next((data[field][0] for field in ("emails", "phones") if field in data), None)
     if name is None:
         return "The card has no name, organisation, email or phone."
-    photo = next((content for line in found.get("PHOTO", ()) if (content := _photo(line))), None)
+    photo = next((content for line in card.get("PHOTO", ()) if (content := _photo(line))), None)
     people = [name, *data.get("emails", ())]
-    return Card(_uid(found), {**data, "name": name, "people": list(dict.fromkeys(people))}, photo)
+    return Card(_uid(card), {**data, "name": name, "people": list(dict.fromkeys(people))}, photo)
 
 
-def _data(found: Mapping[str, list[ContentLine]]) -> dict[str, Any]:
-    name = _parts(found, "N", 5)
-    organisation = ", ".join(filter(None, _parts(found, "ORG", 5)))
+def _data(card: Mapping[str, list[ContentLine]]) -> dict[str, Any]:
+    name = _parts(card, "N", 5)
+    organisation = ", ".join(filter(None, _parts(card, "ORG", 5)))
     return {
-        "name": _full_name(found, name) or organisation,
+        "name": _full_name(card, name) or organisation,
         "given_name": name[1],
         "family_name": name[0],
-        "nickname": _text(found, "NICKNAME"),
-        "kind": _kind(found, name),
-        "emails": _texts(found, "EMAIL", "mailto:"),
-        "phones": _texts(found, "TEL", "tel:"),
-        "accounts": _texts(found, "IMPP"),
+        "nickname": _text(card, "NICKNAME"),
+        "kind": _kind(card, name),
+        "emails": _texts(card, "EMAIL", "mailto:"),
+        "phones": _texts(card, "TEL", "tel:"),
+        "accounts": _texts(card, "IMPP"),
         "organisation": organisation,
-        "job": _text(found, "TITLE") or _text(found, "ROLE"),
-        "birthday": _birthday(found.get("BDAY", ())),
-        "addresses": [_address(line) for line in found.get("ADR", ()) if _address(line)],
-        "websites": _texts(found, "URL"),
-        "groups": [item for line in found.get("CATEGORIES", ()) for item in line.items if item],
-        "notes": "\n\n".join(_texts(found, "NOTE")),
-        "updated_at": _time(_text(found, "REV")),
-        "photo_url": next((line.value for line in found.get("PHOTO", ()) if _is_address(line)), None),
+        "job": _text(card, "TITLE") or _text(card, "ROLE"),
+        "birthday": _birthday(card.get("BDAY", ())),
+        "addresses": [_address(line) for line in card.get("ADR", ()) if _address(line)],
+        "websites": _texts(card, "URL"),
+        "groups": [item for line in card.get("CATEGORIES", ()) for item in line.items if item],
+        "notes": "\n\n".join(_texts(card, "NOTE")),
+        "updated_at": _time(_text(card, "REV")),
+        "photo_url": next(
+            (
+                line.value
+                for line in card.get("PHOTO", ())
+                if line.value.lower().startswith(("http://", "https://"))
+            ),
+            None,
+        ),
     }
 
 
-def _uid(found: Mapping[str, list[ContentLine]]) -> str | None:
-    uid = _text(found, "UID")
+def _uid(card: Mapping[str, list[ContentLine]]) -> str | None:
+    uid = _text(card, "UID")
     return uid.removeprefix("urn:uuid:") if uid else None
 
 
-def _full_name(found: Mapping[str, list[ContentLine]], name: Sequence[str]) -> str:
-    family, given, additional, prefix, suffix = name
-    return _text(found, "FN") or " ".join(filter(None, (prefix, given, additional, family, suffix)))
+def _full_name(card: Mapping[str, list[ContentLine]], name: Sequence[str]) -> str:
+    family, first, additional, prefix, suffix = name
+    return _text(card, "FN") or " ".join(filter(None, (prefix, first, additional, family, suffix)))
 
 
-def _kind(found: Mapping[str, list[ContentLine]], name: Sequence[str]) -> str:
-    kind = (_text(found, "KIND") or _text(found, "X-ADDRESSBOOKSERVER-KIND") or "").lower()
-    is_company = _text(found, "X-ABSHOWAS") == "COMPANY" or ("ORG" in found and not any(name[:3]))
+def _kind(card: Mapping[str, list[ContentLine]], name: Sequence[str]) -> str:
+    kind = (_text(card, "KIND") or _text(card, "X-ADDRESSBOOKSERVER-KIND") or "").lower()
+    is_company = _text(card, "X-ABSHOWAS") == "COMPANY" or ("ORG" in card and not any(name[:3]))
     return _KINDS.get(kind) or ("organisation" if is_company else "person")
 
 
-def _parts(found: Mapping[str, list[ContentLine]], name: str, count: int) -> list[str]:
-    parts = next((line.parts[:count] for line in found.get(name, ())), list[str]())
+def _parts(card: Mapping[str, list[ContentLine]], name: str, count: int) -> list[str]:
+    parts = next((line.parts[:count] for line in card.get(name, ())), list[str]())
     return parts + [""] * (count - len(parts))
 
 
-def _text(found: Mapping[str, list[ContentLine]], name: str) -> str | None:
-    return next((line.text for line in found.get(name, ()) if line.text), None)
+def _text(card: Mapping[str, list[ContentLine]], name: str) -> str | None:
+    return next((line.text for line in card.get(name, ()) if line.text), None)
 
 
-def _texts(found: Mapping[str, list[ContentLine]], name: str, scheme: str = "") -> list[str]:
-    texts = (line.text for line in found.get(name, ()))
+def _texts(card: Mapping[str, list[ContentLine]], name: str, scheme: str = "") -> list[str]:
+    texts = (line.text for line in card.get(name, ()))
     bare = (text[len(scheme) :] if text.lower().startswith(scheme) else text for text in texts)
     return list(dict.fromkeys(filter(None, bare)))
 
@@ -130,12 +135,8 @@ def _time(text: str | None) -> str | None:
     if match is None:
         return None
     year, month, day, hour, minute, second, zone = match.groups()
-    found = f"{year}-{month}-{day}T{hour}:{minute}:{second}{zone or ''}"
-    return found if instant(found) is not None else None
-
-
-def _is_address(line: ContentLine) -> bool:
-    return line.value.lower().startswith(("http://", "https://"))
+    iso_text = f"{year}-{month}-{day}T{hour}:{minute}:{second}{zone or ''}"
+    return iso_text if instant(iso_text) is not None else None
 
 
 def _photo(line: ContentLine) -> Attachment | None:
@@ -153,8 +154,8 @@ def _photo(line: ContentLine) -> Attachment | None:
 
 def _image_type(words: Sequence[str]) -> str:
     named = (word for word in words if word not in {"B", "BASE64"} and word.isascii() and word.isalnum())
-    found = next(named, "JPEG")
-    return _IMAGES.get(found, f"image/{found.lower()}")
+    kind = next(named, "JPEG")
+    return _IMAGES.get(kind, f"image/{kind.lower()}")
 
 
 _CARD = frozenset({"VCARD"})

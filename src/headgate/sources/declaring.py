@@ -17,18 +17,19 @@ TIME: dict[str, Any] = {"type": ["string", "null"], "format": "date-time"}
 DATE: dict[str, Any] = {"type": ["string", "null"], "format": "date"}
 LIST: dict[str, Any] = {"type": ["array", "null"], "items": {"type": "string"}}
 OBJECT: dict[str, Any] = {"type": ["object", "null"]}
-_TYPES: Mapping[str, Mapping[str, Any]] = {
+#: The types that an owner can name.
+TYPES: Mapping[str, Mapping[str, Any]] = {
     "text": TEXT,
     "integer": INTEGER,
     "number": NUMBER,
     "boolean": BOOLEAN,
-    "time": TIME,
     "date": DATE,
+    "date-time": TIME,
     "list": LIST,
     "object": OBJECT,
-    # It refers to a stored file.
-    "file": OBJECT,
 }
+#: A field of type ``file`` refers to a stored file.
+_FIELD_TYPES = {**TYPES, "time": TIME, "file": OBJECT}
 
 _RANGE = ["gte", "gt", "lte", "lt"]
 _PUBLISHER = "https://headgate.example/sources"
@@ -40,7 +41,7 @@ def fields(names: str, **descriptions: str) -> dict[str, Mapping[str, Any]]:
     for text in names.split():
         name, _, kind = text.partition(":")
         described = {"description": descriptions[name]} if name in descriptions else {}
-        schemas[name] = {**_TYPES[kind or "text"], **described}
+        schemas[name] = {**_FIELD_TYPES[kind or "text"], **described}
     return schemas
 
 
@@ -97,7 +98,7 @@ def _stream(spec: StreamSpec) -> dict[str, Any]:
         "primary_key": list(spec.key),
         "selection": {"fields": True, "resources": True},
         "display": {"label": spec.label, "detail": spec.detail},
-        "views": [{"id": one, "label": label, "fields": list(fields)} for one, label, fields in spec.views],
+        "views": [{"id": view, "label": label, "fields": list(fields)} for view, label, fields in spec.views],
         "relationships": [
             {"name": stream, "stream": stream, "foreign_key": field, "cardinality": "has_many"}
             for stream, field in spec.children

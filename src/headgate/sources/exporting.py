@@ -42,16 +42,16 @@ _Page = Sequence[Mapping[str, Any]]
 def streams_of(form: str, declared: SourceDeclaration) -> list[StreamName]:
     """Choose the streams that can be written so."""
     fields = {StreamName(name): FieldName(needed) for name, needed in STREAMS[form].items()}
-    found = [
+    streams = [
         name
         for name, needed in fields.items()
         if name in declared.streams and needed in declared.streams[name].fields
     ]
-    if not found:
+    if not streams:
         raise InvalidRequest(
             f"Nothing of this connection can be written as {form}.", hint="Use jsonl, csv or sqlite."
         )
-    return found
+    return streams
 
 
 @dataclass(slots=True)
@@ -68,7 +68,6 @@ class NativeFiles:
     _calendars: set[Path] = field(default_factory=set[Path])
 
     async def write(self, stream: str, rows: _Page) -> None:
-        """Write some records of a stream."""
         for row in rows:
             if stream == "messages":
                 self._append(Path(mbox_name(row.get("folder"))), entry(row, await self._attached(row)))
@@ -80,7 +79,6 @@ class NativeFiles:
                 )
 
     def close(self) -> None:
-        """End the files."""
         for path in self._calendars:
             self._append(path, calendar_end())
 
@@ -107,15 +105,15 @@ class NativeFiles:
 
         files: list[AttachedFile] = []
         skipped = 0
-        for one in await self._rows_of_message(str(row["id"])):
+        for attachment in await self._rows_of_message(str(row["id"])):
             if skipped:
                 skipped -= 1
                 continue
-            content = await self._content(one["file"])
+            content = await self._content(attachment["file"])
             if content is None:
                 continue
-            files.append(AttachedFile(one.get("name"), one["mime_type"], content))
-            if one["mime_type"] == _MESSAGE_TYPE:
+            files.append(AttachedFile(attachment.get("name"), attachment["mime_type"], content))
+            if attachment["mime_type"] == _MESSAGE_TYPE:
                 skipped = attachments_inside(content)
         return files
 
@@ -160,8 +158,6 @@ _TITLE_BYTES = 200
 
 
 class ExportFormat(StrEnum):
-    """How records are written."""
-
     JSONL = "jsonl"
     CSV = "csv"
     SQLITE = "sqlite"
@@ -176,8 +172,6 @@ _NATIVE = frozenset({ExportFormat.MBOX, ExportFormat.ICS, ExportFormat.VCF})
 
 @dataclass(frozen=True, slots=True)
 class ExportReport:
-    """What was written."""
-
     records: Mapping[str, int]
     file_count: int
     #: How many files records refer to that are not there.
@@ -271,7 +265,9 @@ def _distinct(names: Sequence[str]) -> list[str]:
     for name in names:
         stem = name.encode()[:_TITLE_BYTES].decode(errors="ignore")
         numbered = (f"{stem}_{number}" for number in itertools.count(2))
-        title = next(one for one in itertools.chain((stem,), numbered) if one.casefold() not in taken)
+        title = next(
+            candidate for candidate in itertools.chain((stem,), numbered) if candidate.casefold() not in taken
+        )
         titles.append(title)
         taken.add(title.casefold())
     return titles
@@ -314,7 +310,6 @@ def _blob_ids(value: Any) -> Iterator[BlobId]:
 
 
 async def _copy_files(store: Store, blobs: set[BlobId], directory: Path) -> int:
-    """Copy the files that are there, and return how many."""
     if blobs:
         _make(directory)
     return sum([await _copy_file(store, blob, directory) for blob in sorted(blobs)])

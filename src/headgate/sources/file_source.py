@@ -39,20 +39,20 @@ class CountedContent:
         return chunk
 
 
-def read_each(found: Recognised, resume: Mapping[str, Any], read_file: ReadFile) -> Iterator[Item]:
+def read_each(recognised: Recognised, resume: Mapping[str, Any], read_file: ReadFile) -> Iterator[Item]:
     """Read every file that is not done yet."""
-    for file in found.files:
+    for file in recognised.files:
         begun = resume.get(file.name, {})
         if begun is not None:
             yield from _read_one(file, int(begun.get("items", 0)), read_file)
 
 
-def _read_one(file: InputFile, given: int, read_file: ReadFile) -> Iterator[Item]:
+def _read_one(file: InputFile, done: int, read_file: ReadFile) -> Iterator[Item]:
     try:
         with file.open() as content:
             counted = CountedContent(content)
             items = read_file(file, cast("IO[bytes]", counted))
-            for number, item in enumerate(islice(items, given, None), given + 1):
+            for number, item in enumerate(islice(items, done, None), done + 1):
                 yield item
                 if number % _STEP == 0:
                     yield Mark(file.name, counted.done_bytes, {"items": number})
@@ -83,19 +83,17 @@ class FileSource(Source):
             else []
         )
 
-    def read(self, found: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
-        return read_each(found, resume, self.read_file)
+    def read(self, recognised: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
+        return read_each(recognised, resume, self.read_file)
 
 
 class SourceFormat(Protocol):
-    """The exports of one program."""
-
     @property
     def title(self) -> str: ...
 
     def detect(self, tree: InputTree) -> Sequence[Recognised]: ...
 
-    def read(self, found: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]: ...
+    def read(self, recognised: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +112,8 @@ class FileFormat:
         files = [file for file in tree.files if self.is_of(file)]
         return [Recognised("", self.title, files, Certainty.EXPORT, variant=self.variant)] if files else []
 
-    def read(self, found: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
-        return read_each(found, resume, self.read_file)
+    def read(self, recognised: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
+        return read_each(recognised, resume, self.read_file)
 
 
 @dataclass(frozen=True)
@@ -129,20 +127,20 @@ class FormatsSource(Source):
 
     def detect(self, tree: InputTree) -> Sequence[Recognised]:
         return [
-            replace(found, source=self.name, facts={**found.facts, "format": number})
+            replace(recognised, source=self.name, facts={**recognised.facts, "format": number})
             for number, form in enumerate(self.formats)
-            for found in form.detect(tree)
+            for recognised in form.detect(tree)
         ]
 
-    def declare(self, found: Recognised) -> Mapping[str, Any]:
-        form = self._format(found)
-        if found.variant and isinstance(form, FileFormat):
-            return declaration(f"{self.name}-{found.variant}", form.title, form.streams)
-        return super().declare(found)
+    def declare(self, recognised: Recognised) -> Mapping[str, Any]:
+        form = self._format(recognised)
+        if recognised.variant and isinstance(form, FileFormat):
+            return declaration(f"{self.name}-{recognised.variant}", form.title, form.streams)
+        return super().declare(recognised)
 
-    def read(self, found: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
-        return self._format(found).read(found, resume)
+    def read(self, recognised: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
+        return self._format(recognised).read(recognised, resume)
 
-    def _format(self, found: Recognised) -> SourceFormat:
-        number: int = found.facts["format"]
+    def _format(self, recognised: Recognised) -> SourceFormat:
+        number: int = recognised.facts["format"]
         return self.formats[number]

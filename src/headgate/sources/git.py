@@ -75,9 +75,9 @@ class GitObjects:
     def commit(self, name: ObjectID) -> Commit:
         """Read a commit, and allow the objects of one commit to be read from here on."""
         self._left = MAX_READS
-        found = self[name]
-        if isinstance(found, Commit):
-            return found
+        stored = self[name]
+        if isinstance(stored, Commit):
+            return stored
         raise LookupError(name)
 
     def __getitem__(self, name: ObjectID) -> ShaFile:
@@ -95,10 +95,10 @@ class GitObjects:
         path = self._directory / text[:2] / text[2:]
         if path.is_symlink() or not path.is_file():
             raise LookupError(name)
-        found = ShaFile.from_path(str(path), object_format=self._form, max_size=MAX_OBJECT_BYTES)
-        if found.get_id(self._form) != name:
+        loose = ShaFile.from_path(str(path), object_format=self._form, max_size=MAX_OBJECT_BYTES)
+        if loose.get_id(self._form) != name:
             raise ValueError("an object has another content than its name says")
-        return found
+        return loose
 
 
 @contextmanager
@@ -138,11 +138,11 @@ class BoundedPack(PackData):
     def get_object_at(self, offset: int) -> tuple[int, Any]:
         """Read what is at a place; the size is written before the compressed content."""
         self._refuse_size(offset)
-        kind, found = super().get_object_at(offset)
-        if kind in _DELTAS and isinstance(found, tuple):
-            delta = cast("bytes | list[bytes]", found[1])
+        kind, content = super().get_object_at(offset)
+        if kind in _DELTAS and isinstance(content, tuple):
+            delta = cast("bytes | list[bytes]", content[1])
             _refuse_delta(b"".join(delta) if isinstance(delta, list) else delta)
-        return kind, found
+        return kind, content
 
     def _refuse_size(self, offset: int) -> None:
         head = read_at(self._descriptor, _HEADER_BYTES, offset)
@@ -187,8 +187,6 @@ _KINDS = {"add": "added", "modify": "changed", "delete": "removed"}
 
 @dataclass(frozen=True, slots=True)
 class ChangedFile:
-    """A file that a commit changed."""
-
     path: bytes
     #: ``added``, ``changed`` or ``removed``.
     kind: str
@@ -238,8 +236,8 @@ def changed_files(objects: GitObjects, commit: Commit) -> list[ChangedFile]:
         return []
     before = objects.commit(commit.parents[0]).tree if commit.parents else None
     # Only objects by their names are needed of the store.
-    found = tree_changes(cast("Any", objects), before, commit.tree, change_type_same=True)
-    sides = ((change.new or change.old, change.type) for change in islice(found, MAX_FILES))
+    changes = tree_changes(cast("Any", objects), before, commit.tree, change_type_same=True)
+    sides = ((change.new or change.old, change.type) for change in islice(changes, MAX_FILES))
     return [ChangedFile(side.path, _KINDS.get(kind, "changed")) for side, kind in sides if side is not None]
 
 
@@ -284,16 +282,13 @@ _CHANGES = StreamSpec(
 
 
 class GitSource(Source):
-    """The commits of repositories."""
-
     name = "git"
     title = "Git commits"
     streams = (_COMMITS, _CHANGES)
 
     def detect(self, tree: InputTree) -> Sequence[Recognised]:
-        """Take every directory that is a repository, with all its files."""
-        found = {folder: files for folder, files in _repositories(tree).items() if files}
-        names = {folder: _name(folder, tree.label) for folder in found}
+        repositories = {folder: files for folder, files in _repositories(tree).items() if files}
+        names = {folder: _name(folder, tree.label) for folder in repositories}
         count = Counter(names.values())
         return [
             Recognised(
@@ -302,15 +297,15 @@ class GitSource(Source):
                 files,
                 Certainty.EXPORT,
             )
-            for folder, files in found.items()
+            for folder, files in repositories.items()
         ]
 
-    def read(self, found: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
+    def read(self, recognised: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
         """Read the commits, newest first; an interrupted reading goes on below the same newest commit."""
-        mark, *others = found.files
-        begun = resume.get(mark.name, {})
+        head_file, *others = recognised.files
+        begun = resume.get(head_file.name, {})
         if begun is not None:
-            yield from _read(mark, str(begun.get("head") or ""), int(begun.get("commits", 0)))
+            yield from _read(head_file, str(begun.get("head") or ""), int(begun.get("commits", 0)))
         yield from (
             Mark(file.name, file.size_bytes) for file in others if resume.get(file.name, 0) is not None
         )
@@ -322,16 +317,16 @@ GIT = GitSource()
 def _repositories(tree: InputTree) -> dict[str, list[InputFile]]:
     """Find the directories with a HEAD and with objects; of a hidden one the tree has the HEAD alone."""
     heads = [file for file in tree.files if PurePosixPath(file.name).name == "HEAD"]
-    found: dict[str, list[InputFile]] = {}
+    repositories: dict[str, list[InputFile]] = {}
     for head in heads:
         folder = head.name.removesuffix("HEAD").rstrip("/")
         prefix = f"{folder}/" if folder else ""
         if PurePosixPath(folder).name == ".git":
-            found[folder] = [head]
-        elif _is_bare(tree, prefix) and not any(prefix.startswith(f"{other}/") for other in found):
+            repositories[folder] = [head]
+        elif _is_bare(tree, prefix) and not any(prefix.startswith(f"{other}/") for other in repositories):
             files = (file for file in tree.files if file.name.startswith(prefix) and file is not head)
-            found[folder] = [head, *files]
-    return found
+            repositories[folder] = [head, *files]
+    return repositories
 
 
 def _is_bare(tree: InputTree, prefix: str) -> bool:
@@ -347,29 +342,31 @@ def _name(folder: str, label: str) -> str:
     return (path.name or label).removesuffix(".git") or "repository"
 
 
-def _read(mark: InputFile, begun_at: str, given: int) -> Iterator[Item]:
+def _read(head_file: InputFile, begun_at: str, done: int) -> Iterator[Item]:
     try:
-        with mark.on_disk() as path:
-            yield from _read_repository(path.absolute().parent, mark, begun_at, given)
+        with head_file.on_disk() as path:
+            yield from _read_repository(path.absolute().parent, head_file, begun_at, done)
     except DAMAGED:
-        yield Reject(mark.name, "The repository cannot be read further.")
-    yield Mark(mark.name, mark.size_bytes)
+        yield Reject(head_file.name, "The repository cannot be read further.")
+    yield Mark(head_file.name, head_file.size_bytes)
 
 
-def _read_repository(directory: Path, mark: InputFile, begun_at: str, given: int) -> Iterator[Item]:
+def _read_repository(directory: Path, head_file: InputFile, begun_at: str, done: int) -> Iterator[Item]:
     if not (directory / "objects").is_dir():
-        yield Reject(mark.name, "A repository in an archive is not read: unpack it, and import the folder.")
+        yield Reject(
+            head_file.name, "A repository in an archive is not read: unpack it, and import the folder."
+        )
         return
     head = ObjectID(begun_at.encode()) if begun_at else head_of(directory)
     if head is None:
-        yield Reject(mark.name, "The repository has no commit that is checked out.")
+        yield Reject(head_file.name, "The repository has no commit that is checked out.")
         return
     with git_objects(directory, head) as objects:
-        found = islice(commits(objects, head), given, None)
-        for number, (name, commit) in enumerate(found, given + 1):
-            yield from _items(f"{mark.name}, commit {name[:64]}", objects, name, commit)
+        remaining = islice(commits(objects, head), done, None)
+        for number, (name, commit) in enumerate(remaining, done + 1):
+            yield from _items(f"{head_file.name}, commit {name[:64]}", objects, name, commit)
             if number % _STEP == 0:
-                yield Mark(mark.name, 0, {"head": head.decode(), "commits": number})
+                yield Mark(head_file.name, 0, {"head": head.decode(), "commits": number})
 
 
 def _items(place: str, objects: GitObjects, name: str, commit: Commit | None) -> Iterator[Row | Reject]:

@@ -65,8 +65,6 @@ class ImportJob(JobFacts):
 
 @dataclass(frozen=True, slots=True)
 class StreamCount:
-    """What an import brought to one stream."""
-
     accepted: int
     #: Records that were not there before.
     added: int
@@ -76,8 +74,6 @@ class StreamCount:
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """What became of an import."""
-
     connection_id: ConnectionId
     connector_key: ConnectorKey
     display_name: str
@@ -92,14 +88,11 @@ class ImportReport:
 
     @property
     def accepted(self) -> int:
-        """How many rows are stored, whether new or known."""
         return sum(stream.accepted for stream in self.streams.values())
 
 
 @dataclass(frozen=True, slots=True)
 class ImportProgress:
-    """How far an import is."""
-
     rows: int
     rejects: int
     done_bytes: int
@@ -107,28 +100,44 @@ class ImportProgress:
 
 
 def job_of(
-    source: Source, found: Recognised, *, document: Mapping[str, Any] | None = None, name: str | None = None
+    source: Source,
+    recognised: Recognised,
+    *,
+    document: Mapping[str, Any] | None = None,
+    name: str | None = None,
 ) -> ImportJob:
     """Plan the import of what a source has recognised; it may read the files to know what they hold."""
-    found = source.prepared(found)
-    key = "-".join(part for part in (source.name, found.variant) if part)
-    files = [[file.name, file.size_bytes, file.modified_at] for file in found.files]
-    total_bytes = sum(file.size_bytes for file in found.files)
+    recognised = source.prepared(recognised)
+    key = "-".join(part for part in (source.name, recognised.variant) if part)
+    files = [[file.name, file.size_bytes, file.modified_at] for file in recognised.files]
+    total_bytes = sum(file.size_bytes for file in recognised.files)
     return ImportJob(
         connector_key(key),
-        name or found.title,
-        source.declare(found) if document is None else document,
-        lambda resume, form: source.read(replace(found, form=form), resume),
-        form=found.form,
+        name or recognised.title,
+        source.declare(recognised) if document is None else document,
+        lambda resume, form: source.read(replace(recognised, form=form), resume),
+        form=recognised.form,
         total_bytes=total_bytes,
         fingerprint=digest_of(files),
         most_bytes=most_stored_bytes(total_bytes),
     )
 
 
-class Importer:
-    """Runs imports on one store."""
+async def connection_of(store: Store, job: ImportJob) -> Connection | None:
+    """Find the connection that a job would fill, if there is one already."""
+    names = (job.connector_key, job.display_name)
+    every = await store.connections()
+    return next((known for known in every if (known.connector_key, known.display_name) == names), None)
 
+
+async def raw_state(store: Store, connection: Connection) -> dict[str, Any]:
+    """Read the document that is stored with a connection; empty if it has none, or a collector stored something else."""
+    stored = await store.state(connection.id)
+    document: Any = None if stored is None else msgspec.json.decode(stored)
+    return cast("dict[str, Any]", document) if isinstance(document, dict) else {}
+
+
+class Importer:
     __slots__ = ("_clock", "_store")
 
     def __init__(self, store: Store, *, clock: Callable[[], int]) -> None:
@@ -136,18 +145,13 @@ class Importer:
         self._clock = clock
 
     async def connection(self, job: ImportJob) -> Connection | None:
-        """Find the connection that a job would fill, if there is one already."""
-        for connection in await self._store.connections():
-            if (connection.connector_key, connection.display_name) == (job.connector_key, job.display_name):
-                return connection
-        return None
+        return await connection_of(self._store, job)
 
     async def has_run(self, job: ImportJob) -> bool:
         """Return whether the last import into the job's connection read these very files to their end."""
         connection = await self.connection(job)
-        stored = None if connection is None else await self._store.state(connection.id)
-        state: Any = None if stored is None else msgspec.json.decode(stored)
-        earlier: dict[str, Any] = {} if state is None else state.get("import") or {}
+        state = {} if connection is None else await raw_state(self._store, connection)
+        earlier: dict[str, Any] = state.get("import") or {}
         return earlier.get("of") == job.fingerprint and "finished_at" in earlier
 
     async def run(self, job: ImportJob, show: Callable[[ImportProgress], None] | None = None) -> ImportReport:
@@ -181,14 +185,16 @@ async def _reading(job: ImportJob, resume: Mapping[str, Any], form: int) -> Asyn
 
     def opened() -> Iterator[ImportPart]:
         source.append(job.read(resume, form))
-        found = parts(source[0])
-        yield from found if job.most_bytes is None else within(job.most_bytes, found, job.display_name)
+        read_parts = parts(source[0])
+        yield from (
+            read_parts if job.most_bytes is None else within(job.most_bytes, read_parts, job.display_name)
+        )
 
     read = opened()
 
     def close() -> None:
-        for one in (read, *source):
-            end = getattr(one, "close", None)
+        for iterator in (read, *source):
+            end = getattr(iterator, "close", None)
             if end is not None:
                 end()
 
@@ -207,8 +213,6 @@ async def _reading(job: ImportJob, resume: Mapping[str, Any], form: int) -> Asyn
 
 
 class _Import:
-    """One import under way."""
-
     def __init__(
         self, store: Store, clock: Callable[[], int], job: ImportJob, connection: Connection
     ) -> None:
@@ -234,9 +238,7 @@ class _Import:
 
     async def prepare(self) -> None:
         """Look up where the last run ended, and what is there already."""
-        stored = await self._store.state(self._connection.id)
-        state: Any = None if stored is None else msgspec.json.decode(stored)
-        self._state = cast("dict[str, Any]", state) if isinstance(state, dict) else {}
+        self._state = await raw_state(self._store, self._connection)
         earlier: dict[str, Any] = self._state.get("import") or {}
         if earlier.get("of") == self._job.fingerprint:
             self.resume = dict(earlier.get("resume") or {})
@@ -256,7 +258,7 @@ class _Import:
 
     async def _store_part(self, part: ImportPart) -> None:
         for attachment in part.attachments:
-            await self._store.put_blob(_once(attachment.content), attachment.mime_type)
+            await self._store.put_blob(once(attachment.content), attachment.mime_type)
         self._attachment_count += len(part.attachments)
         self._add_rejects(part.rejects)
         await asyncio.gather(*(self._store_lines(name, lines) for name, lines in part.lines.items()))
@@ -319,9 +321,15 @@ class _Import:
         await self._store.put_state(self._connection.id, msgspec.json.encode(self._state))
 
     async def report(self) -> ImportReport:
-        """Sum up."""
         after = await self._counts()
-        counts = {name: self._count(name, after[name] - self._counts_before[name]) for name in self._streams}
+        counts = {
+            name: StreamCount(
+                self._accepted.get(name, 0),
+                after[name] - self._counts_before[name] + self._removed.get(name, 0),
+                self._removed.get(name, 0),
+            )
+            for name in self._streams
+        }
         return ImportReport(
             self._connection.id,
             self._connection.connector_key,
@@ -335,16 +343,12 @@ class _Import:
             self.failure,
         )
 
-    def _count(self, stream: str, grown: int) -> StreamCount:
-        removed = self._removed.get(stream, 0)
-        return StreamCount(self._accepted.get(stream, 0), grown + removed, removed)
-
     async def _counts(self) -> dict[str, int]:
         reaches = [
             Reach(StreamName(name), (self._connection.id,), (), with_hidden=True) for name in self._streams
         ]
-        found = {summary.stream: summary.record_count for summary in await self._store.summaries(reaches)}
-        return {name: found.get(StreamName(name), 0) for name in self._streams}
+        counts = {summary.stream: summary.record_count for summary in await self._store.summaries(reaches)}
+        return {name: counts.get(StreamName(name), 0) for name in self._streams}
 
 
 def _reason(error: Any) -> str:
@@ -352,5 +356,5 @@ def _reason(error: Any) -> str:
     return f"{field_name}: {error.message}" if field_name else error.message
 
 
-async def _once(content: bytes) -> AsyncGenerator[bytes]:
+async def once(content: bytes) -> AsyncGenerator[bytes]:
     yield content

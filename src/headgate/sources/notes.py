@@ -50,9 +50,9 @@ _HTML_HEADING = re.compile(r"<h1[^<>]*>([^<]*)", re.IGNORECASE)
 
 def title_and_text(html: str) -> tuple[str | None, str]:
     """Return the title, if the page has one, and the text line by line."""
-    found = _TITLE.search(html) or _HTML_HEADING.search(html)
+    match = _TITLE.search(html) or _HTML_HEADING.search(html)
     text = "\n\n".join(part for part in text_of_html(html) if part)
-    return (unescape(found[1]) if found else None), text
+    return (unescape(match[1]) if match else None), text
 
 
 _MAX_CHARS = 64 * 1024
@@ -78,15 +78,15 @@ def split_front_matter(text: str) -> tuple[dict[str, Any], str]:
     """
     if not text.startswith(("---", "+++")):
         return {}, text
-    found = _FENCED.match(text[:_MAX_CHARS])
-    if found is None:
+    match = _FENCED.match(text[:_MAX_CHARS])
+    if match is None:
         return {}, text
-    loaded = _toml(found[2]) if found[1] == "+++" else _yaml(found[2])
+    loaded = _toml(match[2]) if match[1] == "+++" else _yaml(match[2])
     if not isinstance(loaded, Mapping):
         # A line of dashes is also a rule, and the text after it is prose.
         return {}, text
     plain = cast("dict[str, Any]", _plain(loaded, _MAX_DEPTH))
-    return plain, text[found.end() :]
+    return plain, text[match.end() :]
 
 
 def _toml(text: str) -> Any:
@@ -118,9 +118,9 @@ def _plain(value: Any, left: int) -> Any:
     """Write a value of YAML or TOML as one of JSON that can be stored; None if there is none."""
     if left > 0 and isinstance(value, Mapping):
         members = list(cast("Mapping[Any, Any]", value).items())[:_MAX_MEMBERS]
-        return {clean(str(key), 200) or "": _plain(one, left - 1) for key, one in members}
+        return {clean(str(key), 200) or "": _plain(member, left - 1) for key, member in members}
     if left > 0 and isinstance(value, list | set | tuple):
-        return [_plain(one, left - 1) for one in list(cast("list[Any]", value))[:_MAX_MEMBERS]]
+        return [_plain(member, left - 1) for member in list(cast("list[Any]", value))[:_MAX_MEMBERS]]
     return _plain_scalar(value)
 
 
@@ -171,8 +171,8 @@ class NotesSource(Source):
         certainty = Certainty.FORMAT if has_markdown else Certainty.GENERIC
         return [Recognised(self.name, f"Notes {tree.label}", files, certainty)]
 
-    def read(self, found: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
-        return read_each(found, resume, _read)
+    def read(self, recognised: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
+        return read_each(recognised, resume, _read)
 
 
 NOTES = NotesSource()
@@ -225,8 +225,8 @@ def _note(
 
 
 def _heading(text: str) -> str | None:
-    found = _HEADING.search(_FENCED_CODE.sub("", text[:20_000]))
-    return (found[1] or found[2]) if found else None
+    match = _HEADING.search(_FENCED_CODE.sub("", text[:20_000]))
+    return (match[1] or match[2]) if match else None
 
 
 def _author(properties: Mapping[str, Any]) -> str | None:
@@ -240,7 +240,7 @@ def _words(value: Any, separator: str | None = r"[,\s]+") -> list[str]:
     if isinstance(value, str):
         return re.split(separator, value) if separator else [value]
     values = cast("list[Any]", value) if isinstance(value, list) else []
-    return [one for one in values if isinstance(one, str)]
+    return [word for word in values if isinstance(word, str)]
 
 
 def _listed(words: Sequence[str]) -> list[str] | None:

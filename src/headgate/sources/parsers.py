@@ -29,8 +29,6 @@ from headgate.sources.reading_note import ENDED_WITH_PROGRAM, MOST_TRIES, LastRe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileChoice:
-    """What the owner says about files."""
-
     paths: Sequence[Path]
     #: The source that reads them; None: the one that recognises them.
     source: str | None = None
@@ -151,7 +149,6 @@ class _FileRun:
             self.leave_out(ParserEnded(ENDED_WITH_PROGRAM, left._replace(given=0)))
 
     def request(self) -> ReadFiles:
-        """Ask for what has not been received."""
         return msgspec.structs.replace(
             self.planned,
             resume=self.resume,
@@ -163,7 +160,6 @@ class _FileRun:
         )
 
     def take(self, part: ImportPart) -> None:
-        """Count what was received."""
         self.received += part.item_count
         if part.marks:
             self.given = self.received - part.after_mark

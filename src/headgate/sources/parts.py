@@ -57,11 +57,9 @@ class ImportPart:
 
     @property
     def is_full(self) -> bool:
-        """Whether it is time to store it."""
         return self.size_bytes >= PART_BYTES or self.item_count >= PART_LINES
 
     def take(self, item: Item | ImportPart) -> None:
-        """Add what a source gave."""
         if isinstance(item, ImportPart):
             self._take_part(item)
             return
@@ -104,14 +102,13 @@ class ImportPart:
 
 
 def most_stored_bytes(size_bytes: int) -> int:
-    """Return how much may be stored of files of a size."""
     return _FREE_STORED_BYTES + size_bytes * _MAX_STORED_RATIO
 
 
-def within(most_bytes: int, given: Iterable[ImportPart], name: str) -> Iterator[ImportPart]:
+def within(most_bytes: int, read_parts: Iterable[ImportPart], name: str) -> Iterator[ImportPart]:
     """Return parts until they are more than may be stored of a file; a reject says that the rest is left out."""
     left = most_bytes
-    for part in given:
+    for part in read_parts:
         left -= part.size_bytes
         yield part
         if left < 0:
@@ -141,7 +138,7 @@ def line_of(row: Row) -> bytes:
     """Write a row as a line; text that no store takes is repaired: NUL goes, half a surrogate pair becomes ``?``."""
     data: Mapping[str, Any] = row.data
     if row.attachments:
-        data = {**data, **{name: reference(one) for name, one in row.attachments.items()}}
+        data = {**data, **{name: reference(attachment) for name, attachment in row.attachments.items()}}
     try:
         line = msgspec.json.encode({"data": data})
     except UnicodeEncodeError:

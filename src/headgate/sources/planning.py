@@ -52,7 +52,6 @@ class ImportPreview:
 
 
 def preview(job: ImportJob) -> ImportPreview:
-    """Read the beginning of a job's files."""
     streams: Sequence[Mapping[str, Any]] = job.document["streams"]
     rows: dict[str, list[Mapping[str, Any]]] = {stream["name"]: [] for stream in streams}
     rejects: list[Reject] = []
@@ -63,7 +62,9 @@ def preview(job: ImportJob) -> ImportPreview:
         close = getattr(items, "close", None)
         if close is not None:
             close()
-    return ImportPreview([_stream_preview(one, rows[one["name"]]) for one in streams], rejects[:PREVIEW_ROWS])
+    return ImportPreview(
+        [_stream_preview(declared, rows[declared["name"]]) for declared in streams], rejects[:PREVIEW_ROWS]
+    )
 
 
 def preview_without_rows(document: Mapping[str, Any], reject: Reject) -> ImportPreview:
@@ -85,7 +86,10 @@ def _collect(
 
 def _stream_preview(stream: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> StreamPreview:
     properties: dict[str, dict[str, Any]] = stream["schema"]["properties"]
-    columns = [PreviewColumn(name, _type(one), _roles(stream, name, one)) for name, one in properties.items()]
+    columns = [
+        PreviewColumn(name, _type(schema), _roles(stream, name, schema))
+        for name, schema in properties.items()
+    ]
     display: dict[str, str] = stream.get("display") or {}
     return StreamPreview(stream["name"], display.get("label") or stream["name"], columns, rows)
 
@@ -123,15 +127,14 @@ class PlannedImport:
     #: Reads the beginning of the files.
     preview: Callable[[], ImportPreview]
 
-    def document(self, shown: ImportPreview) -> dict[str, Any]:
-        """Write the plan and its preview as JSON."""
+    def document(self, beginning: ImportPreview) -> dict[str, Any]:
         return {
             "source": self.source,
             "connector_key": self.job.connector_key,
             "display_name": self.job.display_name,
             "files": list(self.files),
             "size_bytes": self.job.total_bytes,
-            **dataclasses.asdict(shown),
+            **dataclasses.asdict(beginning),
         }
 
 
@@ -154,14 +157,14 @@ def detect(tree: InputTree, among: Sequence[Source]) -> tuple[Recognised, ...]:
 
     A file is read once. Several sources may take parts of one tree, such as an archive of many services.
     """
-    every = [found for source in among for found in source.detect(tree)]
+    every = [recognised for source in among for recognised in source.detect(tree)]
     taken: set[str] = set()
     chosen: list[Recognised] = []
-    for found in sorted(every, key=lambda found: -found.certainty):
-        left = [file for file in found.files if file.name not in taken]
+    for recognised in sorted(every, key=lambda recognised: -recognised.certainty):
+        left = [file for file in recognised.files if file.name not in taken]
         if left:
             taken |= {file.name for file in left}
-            chosen.append(dataclasses.replace(found, files=left))
+            chosen.append(dataclasses.replace(recognised, files=left))
     return tuple(chosen)
 
 
@@ -177,29 +180,26 @@ def plan_imports(
     unknown: list[str] = []
     has_unreadable = False
     for tree in trees:
-        found = detect(tree, list(among.values()))
-        read = {file.name for one in found for file in one.files}
+        finds = detect(tree, list(among.values()))
+        read = {file.name for recognised in finds for file in recognised.files}
         left = [file for file in tree.files if file.name not in read]
         unknown += [_named(file) for file in left]
         has_unreadable |= any(file.unreadable for file in left)
-        for one in found:
+        for recognised in finds:
             try:
-                job = _job(among[one.source], one, tree, name, corrections)
+                job = _job(among[recognised.source], recognised, tree, name, corrections)
             except (InvalidRequest, OSError) as error:
                 if corrections is not None and isinstance(error, InvalidRequest):
                     raise
-                unknown += [f"{file.name} ({_reason(error)})" for file in one.files]
+                reason = error.message if isinstance(error, InvalidRequest) else error.strerror or str(error)
+                unknown += [f"{file.name} ({reason})" for file in recognised.files]
                 has_unreadable = True
             else:
-                files = [file.name for file in one.files]
-                planned.append(PlannedImport(one.source, files, job, partial(preview, job)))
+                files = [file.name for file in recognised.files]
+                planned.append(PlannedImport(recognised.source, files, job, partial(preview, job)))
     if not planned:
         _refuse(trees, unknown, among)
     return ImportPlan(planned, unknown, has_unreadable)
-
-
-def _reason(error: InvalidRequest | OSError) -> str:
-    return error.message if isinstance(error, InvalidRequest) else error.strerror or str(error)
 
 
 def _named(file: InputFile) -> str:
@@ -217,21 +217,21 @@ def _refuse(trees: Sequence[InputTree], unknown: Sequence[str], among: Mapping[s
         labels = ", ".join(tree.label[:200] for tree in trees)
         raise InvalidRequest(f"There is no file in {labels}.", hint="Give the path of an export.")
     raise InvalidRequest(
-        f"No source reads {', '.join(one[:200] for one in unknown[:_NAMES_SHOWN])}.",
+        f"No source reads {', '.join(name[:200] for name in unknown[:_NAMES_SHOWN])}.",
         hint=f"Sources are {', '.join(sorted(among))}.",
     )
 
 
 def _job(
     source: Source,
-    found: Recognised,
+    recognised: Recognised,
     tree: InputTree,
     name: str | None,
     corrections: Mapping[str, Any] | None,
 ) -> ImportJob:
     if corrections is not None:
-        found = source.corrected(found, corrections)
-    job = job_of(source, found, name=name)
+        recognised = source.corrected(recognised, corrections)
+    job = job_of(source, recognised, name=name)
     if tree.packed_bytes is None:
         return job
     # Of an archive the packed size counts: what it unpacks to may be many times that already.

@@ -104,8 +104,6 @@ Item = Row | Removal | Reject | Mark
 
 
 class Source:
-    """A kind of data that can be imported."""
-
     #: The name in commands, and the beginning of the connector's key: lower case, digits, ``-``.
     name: str
     #: What a person calls it.
@@ -116,23 +114,23 @@ class Source:
         """Recognise what of a tree this source reads; looks at names and at the heads of files only."""
         raise NotImplementedError
 
-    def prepared(self, found: Recognised) -> Recognised:
+    def prepared(self, recognised: Recognised) -> Recognised:
         """Complete what was recognised, before anything else is done with it; may read the files once."""
-        return found
+        return recognised
 
-    def corrected(self, found: Recognised, corrections: Mapping[str, Any]) -> Recognised:
+    def corrected(self, recognised: Recognised, corrections: Mapping[str, Any]) -> Recognised:
         """Apply a person's corrections of types, keys and uses of fields."""
-        del found, corrections
+        del recognised, corrections
         raise InvalidRequest(
             f"The source '{self.name}' declares what it reads itself.", hint="Leave out the corrections."
         )
 
-    def declare(self, found: Recognised) -> Mapping[str, Any]:
+    def declare(self, recognised: Recognised) -> Mapping[str, Any]:
         """Make the source declaration: the same document for files with the same streams and fields."""
-        del found
+        del recognised
         return declaration(self.name, self.title, self.streams)
 
-    def read(self, found: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
+    def read(self, recognised: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
         """Read the records, in memory bounded by a constant.
 
         `resume` has, for each file that was begun, the last mark's `resume`; a file with the value None is done and is

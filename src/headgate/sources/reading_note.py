@@ -41,7 +41,6 @@ class LastRead(NamedTuple):
     tries: int
 
     def is_item(self, place: str) -> bool:
-        """Return whether this message was being read."""
         return self.item == _short(place)
 
 
@@ -86,7 +85,6 @@ class ReadingNote:
         self.step()
 
     def step(self) -> None:
-        """Note that reading goes on."""
         if self._idle_seconds:
             end_after(self._idle_seconds)
             if os.getppid() != self._parent:
@@ -117,12 +115,10 @@ class ReadingNote:
         return self.refused.get(self._item, "")
 
     def item_is_read(self) -> None:
-        """Note that the message is behind us."""
         self._item = ""
         self._write()
 
     def give(self, count: int) -> None:
-        """Note how many items the source has given."""
         self._given = count
         self._write()
 
@@ -144,12 +140,12 @@ def _short(name: str) -> str:
 def last_read(path: Path) -> LastRead | None:
     """Read the note that a process left behind; None if there is none."""
     try:
-        found = path.read_bytes()
+        content = path.read_bytes()
     except OSError:
         return None
-    length = int.from_bytes(found[:_LENGTH_BYTES])
+    length = int.from_bytes(content[:_LENGTH_BYTES])
     try:
-        read = msgspec.msgpack.decode(found[_LENGTH_BYTES : _LENGTH_BYTES + length], type=LastRead)
+        read = msgspec.msgpack.decode(content[_LENGTH_BYTES : _LENGTH_BYTES + length], type=LastRead)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
     return read if read.file or read.item else None

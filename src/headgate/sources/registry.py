@@ -70,6 +70,5 @@ def chosen_sources(name: str | None) -> dict[str, Source]:
 
 
 def live_sources() -> dict[str, LiveSource]:
-    """Return the live sources of other packages by their names."""
-    found: list[LiveSource] = [entry.load() for entry in entry_points(group=LIVE_GROUP)]
-    return {source.name: source for source in found}
+    loaded: list[LiveSource] = [entry.load() for entry in entry_points(group=LIVE_GROUP)]
+    return {source.name: source for source in loaded}

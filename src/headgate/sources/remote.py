@@ -19,18 +19,7 @@ import msgspec
 from headgate.errors import ConfigInvalid, UpstreamProtocolError
 from headgate.model.instants import instant, is_date, iso
 from headgate.operations.secrets import Secret
-from headgate.sources.declaring import (
-    BOOLEAN,
-    DATE,
-    INTEGER,
-    LIST,
-    NUMBER,
-    OBJECT,
-    TEXT,
-    TIME,
-    StreamSpec,
-    declaration,
-)
+from headgate.sources.declaring import TYPES, StreamSpec, declaration
 from headgate.sources.formats.values import digest_of, without_empty
 from headgate.sources.protocol import Item, LiveSource, Mark, Reject, Removal, Row
 from headgate.sources.secrets import FORMS, Secrets
@@ -38,8 +27,6 @@ from headgate.sources.secrets import FORMS, Secrets
 
 @dataclass(frozen=True, slots=True)
 class OperationAddress:
-    """Which operation of which server is called."""
-
     server: str
     tool: str
     token: Secret | None = None
@@ -64,16 +51,6 @@ class RemoteOperation(Protocol):
 OpenOperation = Callable[[OperationAddress], AbstractContextManager[RemoteOperation]]
 
 
-TYPES: Mapping[str, Mapping[str, Any]] = {
-    "text": TEXT,
-    "integer": INTEGER,
-    "number": NUMBER,
-    "boolean": BOOLEAN,
-    "date": DATE,
-    "date-time": TIME,
-    "list": LIST,
-    "object": OBJECT,
-}
 _STREAM = re.compile(r"[a-z][a-z0-9_]{0,40}")
 _MAX_BYTES = 256 * 1024
 
@@ -86,16 +63,12 @@ class MappedField(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PageRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How the next page is asked for."""
-
     #: The argument that takes the cursor, and where the result has the next one.
     argument: str
     next: str
 
 
 class RemoteMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A mapping as it stands in the file."""
-
     server: str
     tool: str
     stream: str
@@ -119,18 +92,19 @@ class RemoteMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
 
     @property
     def keys(self) -> Sequence[str]:
-        """The fields that name a record."""
         return [self.key] if isinstance(self.key, str) else self.key
 
     @property
     def mapped(self) -> Mapping[str, MappedField]:
         """The fields with their types and paths; by default a field has the item's member of its name."""
-        found = {name: MappedField(one) if isinstance(one, str) else one for name, one in self.fields.items()}
-        return {name: MappedField(one.type, one.path or name) for name, one in found.items()}
+        fields = {
+            name: MappedField(field) if isinstance(field, str) else field
+            for name, field in self.fields.items()
+        }
+        return {name: MappedField(field.type, field.path or name) for name, field in fields.items()}
 
     def declare(self, source: str) -> Mapping[str, Any]:
-        """Make the declaration of the one stream."""
-        types = {name: one.type for name, one in self.mapped.items()}
+        types = {name: field.type for name, field in self.mapped.items()}
         title = self.label or self.stream
         spec = StreamSpec(
             name=self.stream,
@@ -151,39 +125,34 @@ def read_mapping(path: Path) -> RemoteMapping:
     try:
         with path.open("rb") as content:
             text = content.read(_MAX_BYTES).decode()
-        found = msgspec.convert(tomllib.loads(text), RemoteMapping)
+        mapping = msgspec.convert(tomllib.loads(text), RemoteMapping)
     except OSError:
         raise ConfigInvalid(f"There is no mapping file {path}.", hint="Give its path.") from None
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise ConfigInvalid(f"{path.name}: {error}.", hint=_HINT) from None
-    problem = _problem(found)
-    if problem:
+    for problem in _problems(mapping):
         raise ConfigInvalid(f"{path.name}: {problem}", hint=_HINT)
-    return found
+    return mapping
 
 
 _HINT = "See docs/how-to/import-remote.md for what a mapping file holds."
 
 
-def _problem(found: RemoteMapping) -> str | None:
-    return next(_problems(found), None)
-
-
-def _problems(found: RemoteMapping) -> Iterator[str]:
-    types = {name: one.type for name, one in found.mapped.items()}
-    if not _STREAM.fullmatch(found.stream):
+def _problems(mapping: RemoteMapping) -> Iterator[str]:
+    types = {name: field.type for name, field in mapping.mapped.items()}
+    if not _STREAM.fullmatch(mapping.stream):
         yield "'stream' has lower case letters, digits and '_' only."
     for kind in types.values():
         if kind not in TYPES:
             yield f"there is no type '{kind[:40]}'; types are {', '.join(TYPES)}."
-    for name in (*(found.keys or [""]), *(one for one in (found.time, found.title) if one)):
+    for name in (*(mapping.keys or [""]), *(field for field in (mapping.time, mapping.title) if field)):
         if name not in types:
             yield f"'{name or 'key'}' is not one of the fields."
-    if found.time and types[found.time] not in {"date", "date-time"}:
-        yield f"'{found.time}' is no time: its type is '{types[found.time]}'."
-    if found.since and not found.time:
+    if mapping.time and types[mapping.time] not in {"date", "date-time"}:
+        yield f"'{mapping.time}' is no time: its type is '{types[mapping.time]}'."
+    if mapping.since and not mapping.time:
         yield "'since' needs a 'time' field."
-    if found.since and found.whole:
+    if mapping.since and mapping.whole:
         yield "a result that leaves out what is older is not the whole."
 
 
@@ -192,8 +161,6 @@ MAX_ITEMS = 200_000
 
 
 class RemoteSource(LiveSource):
-    """Records from a tool of a remote server."""
-
     name = "mcp"
     title = "Remote MCP server"
     settings: Mapping[str, str] = {"mapping": "The path of the mapping file."}
@@ -212,16 +179,13 @@ class RemoteSource(LiveSource):
         return f"{mapping.stream.replace('_', '-')}-{digest_of(mapping.server, mapping.tool)[:8]}"
 
     def label(self, settings: Mapping[str, str]) -> str:
-        """Name the connection as the mapping does."""
         mapping = _mapping(settings)
         return mapping.label or f"{mapping.tool} of {mapping.server}"
 
     def declare(self, settings: Mapping[str, str]) -> Mapping[str, Any]:
-        """Declare the stream of the mapping."""
         return _mapping(settings).declare(f"{self.name}-{self.variant(settings)}")
 
     def sync(self, settings: Mapping[str, str], state: Mapping[str, Any]) -> Iterator[Item]:
-        """Call the operation and give what it returns."""
         mapping = _mapping(settings)
         token = self._secrets.find(mapping.token) if mapping.token else None
         address = OperationAddress(mapping.server, mapping.tool, token, mapping.allow_private)
@@ -239,8 +203,6 @@ def _mapping(settings: Mapping[str, str]) -> RemoteMapping:
 
 
 class _RemoteRun:
-    """One run of an operation, page by page."""
-
     def __init__(self, mapping: RemoteMapping, before: Mapping[str, Any]) -> None:
         self._mapping = mapping
         self._before = before
@@ -277,11 +239,11 @@ class _RemoteRun:
             arguments[mapping.page.argument] = cursor
 
     def _listed(self, result: Any) -> Sequence[Any]:
-        found = value_at(result, self._mapping.items)
-        if not isinstance(found, list):
+        items = value_at(result, self._mapping.items)
+        if not isinstance(items, list):
             where = f"'{self._mapping.items}'" if self._mapping.items else "the result"
             raise UpstreamProtocolError(f"{self._mapping.tool}: {where} is no list of items.")
-        listed = cast("list[Any]", found)
+        listed = cast("list[Any]", items)
         self._count += len(listed)
         if self._count > MAX_ITEMS:
             raise UpstreamProtocolError(f"{self._mapping.tool} has more than {MAX_ITEMS:,} items.")
@@ -357,9 +319,9 @@ def _integer(value: Any) -> int:
 def _number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise TypeError
-    if not math.isfinite(found := float(value)):
+    if not math.isfinite(number := float(value)):
         raise ValueError
-    return found
+    return number
 
 
 def _time(value: Any) -> str:
@@ -385,17 +347,13 @@ def _of(kind: type) -> Any:
     return same
 
 
-def _texts(value: Any) -> list[str]:
-    return [_text(one) for one in _of(list)(value)]
-
-
-_CONVERTED: Mapping[str, Any] = {
+_CONVERTED: Mapping[str, Callable[[Any], Any]] = {
     "text": _text,
     "integer": _integer,
     "number": _number,
     "boolean": _of(bool),
     "date": _date,
     "date-time": _time,
-    "list": _texts,
+    "list": lambda value: [_text(one) for one in _of(list)(value)],
     "object": _of(dict),
 }

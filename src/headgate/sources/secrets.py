@@ -41,8 +41,6 @@ def _from_keyring(service: str, user: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """Looks up secrets by their references."""
-
     #: The variables that references may name; none unless the program hands them over.
     environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     read_file: Callable[[Path], bytes | None] = read_private

@@ -15,7 +15,7 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,8 +45,8 @@ _MAX_NAME = 200
 _SEPARATORS = frozenset("/\\\0")
 #: How often progress is noted.
 _NOTE_SECONDS = 1.0
-#: How much arrives between two looks at the disk.
-_LOOK_BYTES = 16 * 1024 * 1024
+#: How much arrives between two checks of the disk.
+_CHECK_BYTES = 16 * 1024 * 1024
 #: An upload waits for its import so long, and what became of an import can be read so long.
 _HOUR_SECONDS = 3600
 _DAY_SECONDS = 24 * _HOUR_SECONDS
@@ -56,8 +56,6 @@ _READING_NOTE_SECONDS = 7 * _DAY_SECONDS
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Upload:
-    """What the owner says about a file."""
-
     file_name: str
     source: str | None = None
     #: The connection's name; the source chooses one if it is None.
@@ -83,10 +81,10 @@ class Uploads:
     async def import_file(self, upload: Upload, content: AsyncIterator[bytes]) -> dict[str, Any]:
         """Receive a file and import it, or only show what it holds; return the answer's JSON."""
         name = _checked_name(upload.file_name)
-        notes = _ImportNotes(self, _checked_id(upload.import_id), name)
+        notes = _ImportNotes(self._path, _checked_id(upload.import_id), name)
         directory = self._path / secrets.token_hex(16)
         with self._owned(directory), notes.until_end():
-            await _receive(directory / name, content, notes.received)
+            await _receive(directory / name, content, lambda size: notes.put_sometimes(received_bytes=size))
             return await self._import_from(directory, upload, notes)
 
     async def add(self, name: str, files: Sequence[tuple[str, AsyncIterator[bytes]]]) -> str:
@@ -97,7 +95,7 @@ class Uploads:
             for path, content in files:
                 member = _checked_name(path) if len(files) == 1 else _member(path, taken)
                 await _receive(directory / member, content)
-            _ImportNotes(self, upload_id, name).put(status="waiting")
+            _ImportNotes(self._path, upload_id, name).put(status="waiting")
             directory.rename(directory.with_suffix(""))
         return upload_id
 
@@ -118,14 +116,13 @@ class Uploads:
             waiting.rename(directory)
         except FileNotFoundError:
             raise _gone() from None
-        notes = _ImportNotes(self, upload_id, name)
+        notes = _ImportNotes(self._path, upload_id, name)
         notes.put(status="reading")
         task = asyncio.create_task(self._run(directory, Upload(name, display_name=display_name), notes))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     def remove(self, upload_id: str) -> None:
-        """Remove an upload that waits."""
         shutil.rmtree(self._waiting(upload_id), ignore_errors=True)
 
     def progress(self, import_id: str) -> Any:
@@ -134,10 +131,6 @@ class Uploads:
         if note is None:
             raise NotFound("There is no such import.", param="import_id")
         return msgspec.json.decode(note)
-
-    def put_progress(self, import_id: str, document: Mapping[str, Any]) -> None:
-        """Note how far an import is."""
-        write_private(self._note(import_id), msgspec.json.encode(document))
 
     @asynccontextmanager
     async def cleaning(self) -> AsyncGenerator[None]:
@@ -189,9 +182,9 @@ class Uploads:
         with FileParser(choice) as parser:
             plan = await asyncio.to_thread(parser.plan)
             if upload.is_dry_run:
-                shown = await _previewed(plan)
+                previewed = await _previewed(plan)
                 notes.put(status="previewed")
-                return {"import_id": notes.import_id, **shown}
+                return {"import_id": notes.import_id, **previewed}
             reports = await _import(Importer(self._store, clock=self._clock), plan, notes)
         notes.finish(reports, plan.unknown)
         return {
@@ -228,9 +221,9 @@ class Uploads:
 class _ImportNotes:
     """What is known of one import while it runs."""
 
-    def __init__(self, uploads: Uploads, import_id: str, file_name: str) -> None:
+    def __init__(self, directory: Path, import_id: str, file_name: str) -> None:
         self.import_id = import_id
-        self._uploads = uploads
+        self._path = directory / f"{import_id}.json"
         self._noted_at = 0.0
         self._document: dict[str, Any] = {
             "object": "import_progress",
@@ -248,10 +241,9 @@ class _ImportNotes:
         }
 
     def put(self, **members: Any) -> None:
-        """Note something at once."""
         self._document |= members
         self._noted_at = time.monotonic()
-        self._uploads.put_progress(self.import_id, self._document)
+        write_private(self._path, msgspec.json.encode(self._document))
 
     def put_sometimes(self, **members: Any) -> None:
         """Note something, unless that was done a moment ago."""
@@ -259,20 +251,7 @@ class _ImportNotes:
         if time.monotonic() - self._noted_at > _NOTE_SECONDS:
             self.put()
 
-    def received(self, size: int) -> None:
-        """Note how much of the file has arrived."""
-        self.put_sometimes(received_bytes=size)
-
-    def show(self, before: ImportProgress, now: ImportProgress) -> None:
-        """Note how far the import of one job is, after those before it."""
-        self.put_sometimes(
-            rows=before.rows + now.rows,
-            rejects=before.rejects + now.rejects,
-            done_bytes=before.done_bytes + now.done_bytes,
-        )
-
     def finish(self, reports: Sequence[ImportReport], unknown: Sequence[str]) -> None:
-        """Note what became of it."""
         self.put(
             status="done",
             rows=sum(report.accepted for report in reports),
@@ -302,17 +281,18 @@ class _ImportNotes:
 
 async def _import(importer: Importer, plan: ImportPlan, notes: _ImportNotes) -> list[ImportReport]:
     """Run one job after the other; progress is that of all of them."""
-    total = sum(planned.job.total_bytes for planned in plan.imports)
-    notes.put(status="importing", total_bytes=total)
+    notes.put(status="importing", total_bytes=sum(planned.job.total_bytes for planned in plan.imports))
     reports: list[ImportReport] = []
-    for planned in plan.imports:
-        before = ImportProgress(
-            sum(report.accepted for report in reports),
-            sum(report.reject_count for report in reports),
-            sum(report.done_bytes for report in reports),
-            total,
+
+    def show(now: ImportProgress) -> None:
+        notes.put_sometimes(
+            rows=now.rows + sum(report.accepted for report in reports),
+            rejects=now.rejects + sum(report.reject_count for report in reports),
+            done_bytes=now.done_bytes + sum(report.done_bytes for report in reports),
         )
-        reports.append(await importer.run(planned.job, lambda now, before=before: notes.show(before, now)))
+
+    for planned in plan.imports:
+        reports.append(await importer.run(planned.job, show))  # noqa: PERF401 - what is done counts meanwhile
     return reports
 
 
@@ -338,13 +318,13 @@ async def _receive(
             raise StorageFull from None
         message = "The files cannot be stored here under their names."
         raise InvalidRequest(message, hint="Rename them.") from None
-    received = looked_at = 0
+    received = checked_at = 0
     with file:
         async for piece in content:
             await asyncio.to_thread(file.write, piece)
             received += len(piece)
-            if received - looked_at >= _LOOK_BYTES:
-                looked_at = received
+            if received - checked_at >= _CHECK_BYTES:
+                checked_at = received
                 if not has_room(path.parent):
                     raise StorageFull
             show(received)

@@ -26,7 +26,7 @@ from headgate.errors import (
 )
 from headgate.operations.network_addresses import is_this_machine, permitted_addresses
 from headgate.operations.secrets import Secret
-from headgate.sources.deadlines import Connections, cut_at_deadline
+from headgate.sources.accounts import Connections, cut_at_deadline
 
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 _SECONDS = 30.0
@@ -93,9 +93,10 @@ class WebAccount:
             with self._pool.stream(
                 method, url, headers=list(sent.items()), content=body, extensions={"timeout": limits}
             ) as answer:
-                return HttpAnswer(
-                    answer.status, _headers(answer.headers), _bounded(answer.iter_stream()), url
-                )
+                names = {
+                    name.decode("latin-1").lower(): text.decode("latin-1") for name, text in answer.headers
+                }
+                return HttpAnswer(answer.status, names, _bounded(answer.iter_stream()), url)
         except (
             httpcore2.NetworkError,
             httpcore2.TimeoutException,
@@ -129,7 +130,6 @@ def web_account(url: str, access: WebAccess) -> Generator[WebAccount]:
 
 
 def origin_of(url: str) -> tuple[str, str, int]:
-    """Return scheme, host and port."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
@@ -145,8 +145,6 @@ def origin_of(url: str) -> tuple[str, str, int]:
 
 
 class CheckedDialling(httpcore2.NetworkBackend):
-    """Dials only addresses that may be called."""
-
     def __init__(self, access: WebAccess, connections: Connections) -> None:
         self._access = access
         self._connections = connections
@@ -176,18 +174,14 @@ class CheckedDialling(httpcore2.NetworkBackend):
         raise failure
 
 
-def _headers(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in headers}
-
-
 def _bounded(pieces: Iterable[bytes]) -> bytes:
-    held, size = list[bytes](), 0
+    collected, size = list[bytes](), 0
     for piece in pieces:
         size += len(piece)
         if size > MAX_ANSWER_BYTES:
             raise UpstreamProtocolError(f"The answer has more than {MAX_ANSWER_BYTES:,} bytes.")
-        held.append(piece)
-    return b"".join(held)
+        collected.append(piece)
+    return b"".join(collected)
 
 
 def _accepted(answer: HttpAnswer) -> HttpAnswer:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 
 from headgate.model.query import MAX_GROUPS
 from headgate.model.wire import AggregateBody, GroupBody, Json
-from headgate.text.budget import AGGREGATE_TEXT, ELLIPSIS, cut, size
+from headgate.text.budget import AGGREGATE_TEXT, ELLIPSIS, cut, fitting, size
 from headgate.text.ladder import binary_facts
 from headgate.text.quote import fenced, json_text, name
 
@@ -118,13 +118,8 @@ def _grouped(body: AggregateBody, groups: Sequence[GroupBody], what: str, counte
     legend = ", each value of how many records" if any("value" in group for group in groups) else ""
     head = f"{what}: {len(groups)} group(s){start}{legend} ["
     space = AGGREGATE_TEXT - size(head) - size(tail) - size(_more(999, 999)) - len("]\n")
-    printed: list[str] = []
-    for at, group in enumerate(groups[first:], first):
-        text = _group(group, at)
-        space -= size(text) + len(", ")
-        if space < 0 and printed:
-            break
-        printed.append(text)
+    written = [_group(group, at) for at, group in enumerate(groups[first:], first)]
+    printed = fitting(written, space, len(", ")) or written[:1]
     left = max(0, len(groups) - first - len(printed))
     more = _more(left, first + len(printed)) if left else ""
     return f"{head}{', '.join(printed)}]\n{more}{tail}"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 import msgspec
 
@@ -19,10 +20,15 @@ SCHEMA_STREAM_TEXT = 12_000
 TOOL_RESULT = 100_000
 #: What a result has beside its text, its structure and its links.
 ENVELOPE = 1_000
+#: A page of this many rows is printed whole; each row has at least its share of the text.
+SHARES = 25
 #: Characters.
 FETCH_CHARS = 16_384
 INLINE_CHARS = 4_096
 FALLBACK_CHARS = 1_024
+
+
+_T = TypeVar("_T")
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -35,6 +41,35 @@ class Line(msgspec.Struct, frozen=True):
 def size(text: str) -> int:
     """Count the bytes of a text in UTF-8."""
     return len(text) if text.isascii() else len(text.encode())
+
+
+def fitting(texts: Iterable[str], space: int, joint: int = 1) -> list[str]:
+    """Return the first texts that fit into a number of bytes, with ``joint`` bytes between them."""
+    chosen: list[str] = []
+    for text in texts:
+        space -= size(text) + joint
+        if space < 0:
+            break
+        chosen.append(text)
+    return chosen
+
+
+def shared_lines(
+    entries: Iterable[_T], count: int, space: int, draw: Callable[[int, _T, int], str]
+) -> list[str]:
+    """Draw as many of the first entries as fit; each may take its share of the space that is left.
+
+    The lines that are drawn are the first ones, so that it is clear which are missing.
+    """
+    lines: list[str] = []
+    for position, entry in enumerate(entries):
+        share = space // max(1, min(count, SHARES) - position)
+        text = draw(position, entry, share - 1)
+        space -= size(text) + 1
+        if space < 0:
+            break
+        lines.append(text)
+    return lines
 
 
 def compose(lines: Sequence[Line], limit_bytes: int) -> str:

@@ -154,7 +154,8 @@ def document(
     if lengths or not is_whole(data, space.inline):
         short, ladder = shorten(data, naming(), inline_chars=space.inline, lengths=lengths)
     named = title(row)
-    elsewhere = _elsewhere(row, short, asked_id, named)
+    titled = title_field(row)
+    elsewhere = _elsewhere(row, short, asked_id, titled if titled and short.get(titled) == named else None)
     main = _main_field(short)
     if main is None:
         texts = {path for path, value in data.items() if isinstance(value, str)}
@@ -166,7 +167,6 @@ def document(
         metadata |= _ways_on(short, content, naming(), ladder, space)
     # Each entry shows the beginning of its field, or facts about a file.
     entered = {entry["field_path"] for entries in ladder.members().values() for entry in entries}
-    titled = title_field(row)
     shown = {*content.in_text, *content.short, *elsewhere, *entered, *([titled] if titled else [])}
     made: Json = {"id": asked_id, "title": named, "text": content.text, "url": url, "metadata": metadata}
     return Document(made, frozenset(shown), ladder)
@@ -180,10 +180,9 @@ def _main_field(data: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _elsewhere(row: RecordBody, data: Mapping[str, Any], asked_id: str, named: str) -> set[str]:
+def _elsewhere(row: RecordBody, data: Mapping[str, Any], asked_id: str, titled: str | None) -> set[str]:
     """Name the fields that the document shows as its title and in its id."""
-    titled, key = title_field(row), data.get("id")
-    found = {titled} if titled is not None and data.get(titled) == named else set[str]()
+    key, found = data.get("id"), set[str]() if titled is None else {titled}
     is_key = isinstance(key, str) and key == row.get("id") and asked_id.endswith(f":{key}")
     return found | {"id"} if is_key or key == asked_id else found
 

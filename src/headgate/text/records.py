@@ -8,7 +8,7 @@ from typing import Any, cast
 import msgspec
 
 from headgate.model.wire import PageBody, RecordBody, SearchBody
-from headgate.text.budget import ELLIPSIS, QUERY_TEXT, cut, size
+from headgate.text.budget import ELLIPSIS, QUERY_TEXT, cut, fitting, shared_lines, size
 from headgate.text.ladder import Windows, binary_facts, without_bytes
 from headgate.text.quote import json_text, json_within, name
 
@@ -105,9 +105,9 @@ def _some_values(values: _Values, windows: Windows, limit_bytes: int) -> str:
     reserve = min(most, size(_left_out([*values.long], _NAMES_BYTES)))
     if size(whole) > limit_bytes - reserve:
         reserve = most
-        fitting = _fitting(values.whole, limit_bytes - reserve)
-        left = [path for path in values.whole if path not in fitting]
-        whole = json_text(fitting)
+        chosen = _fitting_values(values.whole, limit_bytes - reserve)
+        left = [path for path in values.whole if path not in chosen]
+        whole = json_text(chosen)
     space = limit_bytes - reserve - size(whole)
     parts: list[str] = [] if whole == "{}" else [whole[1:-1]]
     shown: list[str] = []
@@ -128,16 +128,16 @@ def _some_values(values: _Values, windows: Windows, limit_bytes: int) -> str:
     return f"{written}{_left_out(left, limit_bytes - size(written) - size(reading))}{reading}"
 
 
-def _fitting(whole: Mapping[str, Any], limit_bytes: int) -> dict[str, Any]:
+def _fitting_values(whole: Mapping[str, Any], limit_bytes: int) -> dict[str, Any]:
     """Choose the values that fit, in their order; a large one does not keep out those after it."""
     space = limit_bytes - len("{}")
-    fitting: dict[str, Any] = {}
+    chosen: dict[str, Any] = {}
     for path, value in whole.items():
         needed = size(json_text({path: value})) - 1
         if needed <= space:
-            fitting[path] = value
+            chosen[path] = value
             space -= needed
-    return fitting
+    return chosen
 
 
 def _beginning(path: str, value: str, limit_bytes: int) -> str | None:
@@ -179,15 +179,9 @@ def _reading(paths: Sequence[str], windows: Windows) -> str:
 def _left_out(left: Sequence[str], limit_bytes: int) -> str:
     if not left:
         return ""
-    names: list[str] = []
-    space = limit_bytes - size(" (+999 fields: …)")
-    for path in left:
-        space -= size(name(path)) + 2
-        if space < 0:
-            names.append(ELLIPSIS)
-            break
-        names.append(name(path))
-    return f" (+{len(left)} fields: {', '.join(names)})"
+    names = fitting(map(name, left), limit_bytes - size(" (+999 fields: …)"), len(", "))
+    more = [ELLIPSIS] if len(names) < len(left) else []
+    return f" (+{len(left)} fields: {', '.join([*names, *more])})"
 
 
 def _children(expanded: Any, limit_bytes: int) -> str:
@@ -195,20 +189,17 @@ def _children(expanded: Any, limit_bytes: int) -> str:
     parts: list[str] = []
     for relation, ids in cast("Mapping[str, Sequence[str]]", expanded or {}).items():
         limit_bytes -= size(relation) + len(" expanded =[], +99 more")
-        fitting: list[str] = []
-        for child in ids:
-            limit_bytes -= size(child) + 2
-            if limit_bytes < 0:
-                break
-            fitting.append(child)
-        left = len(ids) - len(fitting)
+        printed = fitting(ids, limit_bytes, len(", "))
+        # One that does not fit leaves no space for those of another relation either.
+        limit_bytes = (
+            limit_bytes - sum(size(child) + len(", ") for child in printed) if len(printed) == len(ids) else 0
+        )
+        left = len(ids) - len(printed)
         more = [f"+{left} more: fetch with expand"] if left else []
-        parts.append(f" expanded {name(relation)}=[{', '.join([*fitting, *more])}]")
+        parts.append(f" expanded {name(relation)}=[{', '.join([*printed, *more])}]")
     return "".join(parts)
 
 
-#: A page of this many rows is printed whole; each row has at least its share of the text.
-SHARES = 25
 _WARNINGS = 3
 _WARNING_CHARS = 120
 _FETCH = "Pass an id to fetch to read that record."
@@ -229,26 +220,25 @@ def records_text(
     ``cursor`` is the one that the page was asked with. A row has a ``display_name`` if its source is to be printed.
     """
     total = len(body.get("data", ()))
-    lines = [_header(stream, body, total)]
+    header = _header(stream, body, total)
     # Reserved for the longest footer, so that the rows do not depend on what it says.
     space = (
         QUERY_TEXT
-        - size(lines[0])
+        - size(header)
         - size(_footer(body, total, 0, cursor, [_FETCH, _DELETED, _MORE_FIELDS]))
         - 3
     )
-    deleted = 0
-    for position, (record_id, row) in enumerate(rows):
-        share = space // max(1, min(total, SHARES) - position)
-        text = row_text(f"record[{position}]", row, record_id, windows, share - 1)
-        space -= size(text) + 1
-        if space < 0:
-            # The printed rows are the first ones, so that it is clear which are missing.
-            break
-        deleted += bool(row.get("deleted"))
-        lines.append(text)
-    lines.append(_footer(body, total, len(lines) - 1, cursor, _advice(lines[1:], deleted)))
-    return "\n".join(lines)
+    drawn: list[RecordBody] = []
+
+    def draw(position: int, entry: tuple[str, RecordBody], limit_bytes: int) -> str:
+        record_id, row = entry
+        drawn.append(row)
+        return row_text(f"record[{position}]", row, record_id, windows, limit_bytes)
+
+    printed = shared_lines(rows, total, space, draw)
+    deleted = sum(bool(row.get("deleted")) for row in drawn[: len(printed)])
+    footer = _footer(body, total, len(printed), cursor, _advice(printed, deleted))
+    return "\n".join([header, *printed, footer])
 
 
 def rest_hint(left: int, printed: int, cursor: str | None) -> str:

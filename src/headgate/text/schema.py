@@ -28,6 +28,7 @@ from headgate.text.budget import (
     Line,
     compose,
     cut,
+    fitting,
     size,
 )
 from headgate.text.quote import json_text, name
@@ -322,14 +323,14 @@ def _stream_indexes(
 ) -> list[Line]:
     """Name every stream: by connector, or all together where that would be too much."""
     each = [_stream_index(connector) for connector in _connectors(document)]
-    if sum(_encoded_size(text) for text in each) <= SCHEMA_NAMES_TEXT:
+    if sum(size(_as_json(text)) for text in each) <= SCHEMA_NAMES_TEXT:
         return [Line(text) for text in each]
     return _names(named, total, asked)
 
 
 def _names(named: Sequence[str], total: int, asked: Mapping[str, str], first: int = 0) -> list[Line]:
     """Name the streams from one on, as many as fit, with the call that names the others."""
-    stop = first + max(1, _fitting(named[first:], SCHEMA_NAMES_TEXT))
+    stop = first + max(1, len(fitting(map(_as_json, named[first:]), SCHEMA_NAMES_TEXT)))
     index = Line(f"stream_index stream_count={total} streams={'|'.join(named[first:stop])}")
     if stop >= len(named):
         return [index]
@@ -339,18 +340,9 @@ def _names(named: Sequence[str], total: int, asked: Mapping[str, str], first: in
     ]
 
 
-def _encoded_size(text: str) -> int:
+def _as_json(text: str) -> str:
     # A text is a JSON string in the end, where quotes take two bytes.
-    return size(text) + text.count('"') + text.count("\\")
-
-
-def _fitting(names: Sequence[str], space: int) -> int:
-    """Count the names that fit."""
-    for position, one in enumerate(names):
-        space -= _encoded_size(one) + 1
-        if space < 0:
-            return position
-    return len(names)
+    return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
 def _stream_index(connector: ConnectorBody) -> str:
@@ -426,16 +418,11 @@ def _preferred(full: Sequence[str], bare: Sequence[str], space: int, joint: str)
 
 
 def _within(entries: Sequence[str], space: int, joint: str) -> _Fitted:
-    fitting: list[str] = []
     if sum(size(entry) + 1 for entry in entries) > space:
         space -= len("more:99999") + 1
-    for entry in entries:
-        space -= size(entry) + 1
-        if space < 0:
-            break
-        fitting.append(entry)
-    more = [f"more:{len(entries) - len(fitting)}"] if len(fitting) < len(entries) else []
-    return _Fitted(joint.join([*fitting, *more]), len(fitting))
+    chosen = fitting(entries, space)
+    more = [f"more:{len(entries) - len(chosen)}"] if len(chosen) < len(entries) else []
+    return _Fitted(joint.join([*chosen, *more]), len(chosen))
 
 
 def _sort(stream: StreamBody) -> str:

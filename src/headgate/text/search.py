@@ -9,10 +9,10 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from headgate.model.wire import HitBody, SearchBody, UnderstoodWordBody
-from headgate.text.budget import ELLIPSIS, SEARCH_TEXT, cut, size
+from headgate.text.budget import ELLIPSIS, SEARCH_TEXT, cut, fitting, shared_lines, size
 from headgate.text.ladder import READ_TOOL
 from headgate.text.quote import json_text, json_within, name
-from headgate.text.records import SHARES, paging_line, rest_hint
+from headgate.text.records import paging_line, rest_hint
 
 OPEN, CLOSE = "<mark>", "</mark>"
 _TAGS = frozenset({OPEN, CLOSE})
@@ -107,18 +107,18 @@ def search_text(
         closing += f"Where complete=false, {tool} with that id, field_path and offset_chars reads on. "
     space = SEARCH_TEXT - sum(size(line) + 1 for line in lines)
     space -= size(closing + rest_hint(len(results), len(results), cursor))
-    printed = 0
-    for result, hit in zip(results, hits, strict=False):
-        share = space // max(1, min(len(results), SHARES) - printed)
+
+    def draw(position: int, entry: tuple[Mapping[str, Any], HitBody], limit_bytes: int) -> str:
+        result, hit = entry
         snippet = balanced(_evidence(result, hit))
-        text = _hit(_PrintedHit(printed, result, hit, snippet, has_sources=has_sources, tool=tool), share - 1)
-        space -= size(text) + 1
-        if space < 0:
-            break
-        lines.append(text)
-        printed += 1
-    left = len(results) - printed
-    return "\n".join([*lines, closing + (rest_hint(left, printed, cursor) if left else "")]).rstrip()
+        return _hit(
+            _PrintedHit(position, result, hit, snippet, has_sources=has_sources, tool=tool), limit_bytes
+        )
+
+    printed = shared_lines(zip(results, hits, strict=False), len(results), space, draw)
+    left = len(results) - len(printed)
+    rest = rest_hint(left, len(printed), cursor) if left else ""
+    return "\n".join([*lines, *printed, closing + rest]).rstrip()
 
 
 def source_mix(hits: Sequence[HitBody]) -> list[dict[str, Any]]:
@@ -145,14 +145,10 @@ def _mix(hits: Sequence[HitBody]) -> list[str]:
     mix = source_mix(hits)
     if len(mix) < 2:  # noqa: PLR2004 - one source is no mix
         return []
-    entries: list[str] = []
-    space = _MIX_BYTES
-    for entry in mix[:_MIX]:
-        text = "{" + ",".join(f"{key}:{_label(value)}" for key, value in entry.items()) + "}"
-        space -= size(text)
-        if space < 0:
-            break
-        entries.append(text)
+    written = (
+        "{" + ",".join(f"{key}:{_label(value)}" for key, value in entry.items()) + "}" for entry in mix[:_MIX]
+    )
+    entries = fitting(written, _MIX_BYTES, 0)
     more = [f"more:{len(mix) - len(entries)}"] if len(mix) > len(entries) else []
     return [f"source_mix={'|'.join([*entries, *more])}"]
 

@@ -20,7 +20,7 @@ from headgate.errors import (
 from headgate.model.ids import StreamName
 from headgate.model.instants import instant
 from headgate.model.plan import Reach
-from headgate.sources import deadlines, parser_process, web_account
+from headgate.sources import accounts, parser_process, web_account
 from headgate.sources.accounts import account_job
 from headgate.sources.calendar.account import CalendarAccount, parts_of
 from headgate.sources.formats.xml_events import XmlRefused
@@ -353,7 +353,7 @@ def test_a_server_that_sends_a_byte_at_a_time_is_left_when_the_time_of_an_accoun
                     self.request.sendall(b"x")
                     left.wait(0.01)
 
-    monkeypatch.setattr(deadlines, "ACCOUNT_SECONDS", 0.3)
+    monkeypatch.setattr(accounts, "ACCOUNT_SECONDS", 0.3)
     left = threading.Event()
     with socketserver.TCPServer(("127.0.0.1", 0), Dribble) as server:
         thread = threading.Thread(target=server.handle_request)

@@ -6,7 +6,7 @@ from email.message import EmailMessage
 
 import pytest
 
-from headgate.sources.mail.attached import text_of
+from headgate.sources.mail.rows import attached_text
 from headgate.sources.protocol import Row
 from tests.sources.mail.mails import LETTER, check_items, items_of, rows_of
 
@@ -97,12 +97,12 @@ def test_an_attachment_is_a_record_with_its_file(tmp_path):
     ],
 )
 def test_the_words_of_a_file_are_read_where_they_can_be(name, mime_type, content, text):
-    assert text_of(name, mime_type, content) == text
+    assert attached_text(name, mime_type, content) == text
 
 
 def test_only_the_first_pages_of_a_file_are_read():
     pages = "".join(f'<p><t>page {number}</t><br type="page"/></p>' for number in range(1, 61))
-    text = text_of("a.docx", DOCX, packed(word__document_xml=f"<d>{pages}</d>"))
+    text = attached_text("a.docx", DOCX, packed(word__document_xml=f"<d>{pages}</d>"))
     assert text is not None
     assert text.endswith("page 50")
 
@@ -110,11 +110,11 @@ def test_only_the_first_pages_of_a_file_are_read():
 def test_a_bomb_of_entities_or_of_zeros_has_no_words_and_does_no_harm():
     entities = "".join(f'<!ENTITY e{n + 1} "{f"&e{n};" * 10}">' for n in range(12))
     bomb = f'<!DOCTYPE d [<!ENTITY e0 "ha">{entities}]><d>&e12;</d>'
-    assert text_of("a.docx", DOCX, packed(word__document_xml=bomb)) is None
+    assert attached_text("a.docx", DOCX, packed(word__document_xml=bomb)) is None
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("word/document.xml", "<d>" + " " * 100_000_000)
-    assert text_of("a.docx", DOCX, content.getvalue()) is None
+    assert attached_text("a.docx", DOCX, content.getvalue()) is None
 
 
 def test_a_message_that_was_passed_on_is_an_attachment_with_its_words_and_its_files(tmp_path):

@@ -18,7 +18,7 @@ from headgate.errors import (
     UpstreamProtocolError,
     UpstreamUnreachable,
 )
-from headgate.sources import deadlines, parser_process
+from headgate.sources import accounts, parser_process
 from headgate.sources.accounts import account_job
 from headgate.sources.importing import Importer
 from headgate.sources.mail import imap, imap_clients
@@ -296,7 +296,7 @@ def test_a_server_that_sends_a_byte_at_a_time_is_left_when_the_time_of_an_accoun
                     left.wait(0.01)
                 was_left.clear()
 
-    monkeypatch.setattr(deadlines, "ACCOUNT_SECONDS", 0.3)
+    monkeypatch.setattr(accounts, "ACCOUNT_SECONDS", 0.3)
     left, was_left = threading.Event(), threading.Event()
     was_left.set()
     with socketserver.TCPServer(("127.0.0.1", 0), Dribble) as server:

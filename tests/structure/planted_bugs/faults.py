@@ -30,8 +30,8 @@ BUGS = (
         _SURVIVES,
         "columns of an export are named as the fields are",
         "src/headgate/sources/exporting.py",
-        "if one.casefold() not in taken)",
-        "if one not in taken)",
+        "if candidate.casefold() not in taken\n",
+        "if candidate not in taken\n",
     ),
     Bug(
         "tests/sources/test_exports.py::test_an_export_touches_no_file_that_a_record_names_as_it_likes",

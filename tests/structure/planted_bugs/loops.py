@@ -49,7 +49,7 @@ BUGS = (
     Bug(
         f"{_CALENDAR}::test_a_server_that_sends_a_byte_at_a_time_is_left_when_the_time_of_an_account_is_over",
         "a slow connection is never cut",
-        "src/headgate/sources/deadlines.py",
+        "src/headgate/sources/accounts.py",
         "    timer.start()\n",
         "",
     ),

@@ -192,7 +192,7 @@ BUGS = (
     Bug(
         "S1-31 S1-38",
         "hits are printed beyond the budget",
-        _TEXT,
+        "src/headgate/text/budget.py",
         "        if space < 0:\n            break\n        lines.append(text)",
         "        lines.append(text)",
     ),

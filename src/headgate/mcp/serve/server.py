@@ -33,7 +33,6 @@ ReaderOf = Callable[[Context, str], Awaitable[Reader]]
 def build_server(reader_of: ReaderOf, identity: ServerIdentity, surface: Surface = WHOLE) -> Server[Any]:
     """Build the server; every request gets a new reader."""
     serving = _Serving(reader_of, identity, surface)
-    schemas: dict[str, Json] = {tool["name"]: tool["inputSchema"] for tool in surface.tools}
     icons = [t.Icon.model_validate(icon) for icon in identity.icons] or None
     listed = CacheHint(ttl_ms=LIST_TTL_MS, scope="private")
     server: Server[Any] = Server(
@@ -49,7 +48,8 @@ def build_server(reader_of: ReaderOf, identity: ServerIdentity, surface: Surface
             "server/discover": listed,
             "resources/read": CacheHint(ttl_ms=0, scope="private"),
         },
-        get_tool_input_schema=schemas.get,
+        # No argument is repeated in a header, which is all that the SDK would look for in the schema at every call.
+        get_tool_input_schema=lambda _name: None,
         on_list_tools=serving.list_tools,
         on_call_tool=serving.call_tool,
         on_list_resources=serving.list_resources,

@@ -29,7 +29,7 @@ from headgate.sources.secrets import FORMS, Secrets
 from headgate.sources.web_account import HttpAnswer, WebAccess, WebAccount, web_account
 
 _NAMES = 'xmlns:D="DAV:" xmlns:C="urn:ietf:params:xml:ns:caldav" xmlns:S="http://calendarserver.org/ns/"'
-LOOK = (
+PROPERTIES = (
     f"<D:propfind {_NAMES}><D:prop><D:resourcetype/><D:displayname/><D:sync-token/><S:getctag/>"
     "<D:current-user-principal/><C:calendar-home-set/></D:prop></D:propfind>"
 ).encode()
@@ -40,7 +40,6 @@ LIST = (
 
 
 def fetch_of(paths: Iterable[str]) -> bytes:
-    """Write the request for the content of some objects."""
     hrefs = "".join(f"<D:href>{escape(path)}</D:href>" for path in paths)
     return (
         f"<C:calendar-multiget {_NAMES}><D:prop><D:getetag/><C:calendar-data/></D:prop>{hrefs}"
@@ -118,8 +117,6 @@ _RECORD = msgspec.json.Decoder(_RecordLine)
 
 
 class CalendarAccount(LiveSource):
-    """Calendars at an address."""
-
     name = "calendar"
     title = "Calendar"
     streams = (EVENTS, TASKS)
@@ -143,7 +140,6 @@ class CalendarAccount(LiveSource):
         self._secrets = secrets or Secrets()
 
     def label(self, settings: Mapping[str, str]) -> str:
-        """Name the connection after the account."""
         host = urlsplit(settings["url"]).hostname or settings["url"]
         return f"Calendar of {settings.get('user') or host}"
 
@@ -172,14 +168,11 @@ class CalendarAccount(LiveSource):
 
 @dataclass(frozen=True, slots=True)
 class _CalendarRun:
-    """What one fetch works with."""
-
     account: WebAccount
     parser: AccountParser
     now: datetime
 
     def parts_of(self, answer: HttpAnswer) -> list[DavPart]:
-        """Read the parts of a CalDAV answer."""
         return self.parser.one(ReadFetched(kind="dav", place=answer.url, content=answer.body), list[DavPart])
 
     def records(
@@ -196,7 +189,7 @@ class _CalendarRun:
             for stream, lines in part.lines.items():
                 ids.extend([stream, _RECORD.decode(line.line).data.id] for line in lines)
             if part.is_cut:
-                ids.extend(one for one in before if one not in ids)
+                ids.extend(record for record in before if record not in ids)
             yield part
 
 
@@ -231,8 +224,8 @@ def _file(
 
 
 def _calendars(run: _CalendarRun, url: str, state: Mapping[str, Any]) -> Iterator[Item | ImportPart]:
-    base, found = _found_calendars(run, url)
-    for part in found:
+    base, calendars = _found_calendars(run, url)
+    for part in calendars:
         others = _held_elsewhere(state, part.path)
         address = urljoin(base, part.path)
         yield from _calendar(run, part, address, state.get(part.path) or {}, others)
@@ -241,15 +234,15 @@ def _calendars(run: _CalendarRun, url: str, state: Mapping[str, Any]) -> Iterato
 def _held_elsewhere(state: Mapping[str, Any], path: str) -> set[tuple[str, ...]]:
     """Return the records of all other calendars: an event may stand in several, and is one record."""
     objects: list[Mapping[str, Any]] = [
-        held.get("objects") or {} for name, held in state.items() if name != path and held
+        calendar.get("objects") or {} for name, calendar in state.items() if name != path and calendar
     ]
-    return {tuple(one) for found in objects for _, ids in found.values() for one in ids}
+    return {tuple(record) for entries in objects for _, ids in entries.values() for record in ids}
 
 
 def _found_calendars(run: _CalendarRun, url: str) -> tuple[str, list[DavPart]]:
     """Look for calendars at an address, and from there at the owner's and at the home of their calendars."""
     for _ in range(_MAX_HOPS):
-        answer = _report(run.account, "PROPFIND", url, LOOK, depth="1")
+        answer = _report(run.account, "PROPFIND", url, PROPERTIES, depth="1")
         parts = run.parts_of(answer)
         calendars = [part for part in parts if "calendar" in part.kinds]
         if calendars:
@@ -271,26 +264,26 @@ def _calendar(
         return
     known: Mapping[str, Any] = before.get("objects") or {}
     answer = _report(run.account, "REPORT", url, LIST, depth="1")
-    listed = {one.path: one.texts.get("getetag", "") for one in run.parts_of(answer) if one.path}
+    listed = {entry.path: entry.texts.get("getetag", "") for entry in run.parts_of(answer) if entry.path}
     changed = [
         path for path, etag in listed.items() if is_due or not etag or known.get(path, [None])[0] != etag
     ]
     name = part.texts.get("displayname") or unquote(part.path.rstrip("/").rpartition("/")[2])
-    held: dict[str, Any] = {path: known[path] for path in listed if path in known and path not in changed}
-    yield from _changed(run, url, {path: known.get(path, ("", ()))[1] for path in changed}, name, held)
-    ids = [one for _, found in held.values() for one in found]
-    was = (one for _, found in known.values() for one in found if tuple(one) not in others)
+    stored: dict[str, Any] = {path: known[path] for path in listed if path in known and path not in changed}
+    yield from _changed(run, url, {path: known.get(path, ("", ()))[1] for path in changed}, name, stored)
+    ids = [entry for _, records in stored.values() for entry in records]
+    was = (entry for _, records in known.values() for entry in records if tuple(entry) not in others)
     yield from _gone(was, ids)
     expanded = before.get("expanded") if not is_due else None
     yield Mark(
         part.path,
         0,
-        {"version": part.version, "objects": held, "expanded": expanded or run.now.date().isoformat()},
+        {"version": part.version, "objects": stored, "expanded": expanded or run.now.date().isoformat()},
     )
 
 
 def _changed(
-    run: _CalendarRun, url: str, changed: Mapping[str, Any], name: str, held: dict[str, Any]
+    run: _CalendarRun, url: str, changed: Mapping[str, Any], name: str, stored: dict[str, Any]
 ) -> Iterator[ImportPart]:
     paths = list(changed)
     for at in range(0, len(paths), _FETCHED):
@@ -300,7 +293,7 @@ def _changed(
             if content:
                 ids: _Ids = []
                 yield from run.records(part.path, content.encode(), name, ids, changed.get(part.path, ()))
-                held[part.path] = [part.texts.get("getetag", ""), ids]
+                stored[part.path] = [part.texts.get("getetag", ""), ids]
 
 
 def _report(account: WebAccount, method: str, url: str, body: bytes, *, depth: str) -> HttpAnswer:
@@ -311,7 +304,7 @@ def _report(account: WebAccount, method: str, url: str, body: bytes, *, depth: s
 
 
 def _gone(before: Any, ids: _Ids) -> Iterator[Removal]:
-    there = {tuple(one) for one in ids}
+    there = {tuple(record) for record in ids}
     for stream, key in before:
         if (stream, key) not in there:
             yield Removal(stream, [key])

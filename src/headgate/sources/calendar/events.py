@@ -36,7 +36,6 @@ class CalendarEvent:
 
     @property
     def is_series(self) -> bool:
-        """Whether it takes place more than once."""
         return self.replaces is None and bool(self.rules or self.extra)
 
     def record(self, start: CalendarTime, original: CalendarTime | None = None) -> dict[str, Any]:
@@ -55,72 +54,65 @@ class CalendarEvent:
 
 
 def read_properties(lines: Sequence[str]) -> dict[str, list[ContentLine]]:
-    """Read the properties of a component."""
-    found: dict[str, list[ContentLine]] = {}
+    by_name: dict[str, list[ContentLine]] = {}
     for line in properties(lines):
-        found.setdefault(line.name, []).append(line)
-    return found
+        by_name.setdefault(line.name, []).append(line)
+    return by_name
 
 
-def read_event(found: Properties, zones: ZoneTable, calendar: str) -> CalendarEvent | None:
+def read_event(event: Properties, zones: ZoneTable, calendar: str) -> CalendarEvent | None:
     """Read an event; None if it has no start that can be read."""
-    start = read_time(_first(found, "DTSTART"), zones)
+    start = read_time(_first(event, "DTSTART"), zones)
     if start is None:
         return None
     return CalendarEvent(
-        uid=_uid(found, start),
+        uid=text_at(event, "UID")
+        or digest_of(start.key, text_at(event, "SUMMARY"), text_at(event, "LOCATION")),
         start=start,
-        length=_length(found, start, zones),
-        data={**_described(found), **_circumstances(found, start), "calendar": calendar},
-        rules=[line.value.strip() for line in found.get("RRULE", ())][:4],
-        extra=_times(found, "RDATE", zones),
-        left_out=frozenset(time.key for time in _times(found, "EXDATE", zones)),
-        replaces=read_time(_first(found, "RECURRENCE-ID"), zones),
+        length=_length(event, start, zones),
+        data={**_described(event), **_circumstances(event, start), "calendar": calendar},
+        rules=[line.value.strip() for line in event.get("RRULE", ())][:4],
+        extra=_times(event, "RDATE", zones),
+        left_out=frozenset(time.key for time in _times(event, "EXDATE", zones)),
+        replaces=read_time(_first(event, "RECURRENCE-ID"), zones),
     )
 
 
-def read_task(found: Properties, zones: ZoneTable, calendar: str) -> dict[str, Any] | None:
+def read_task(task: Properties, zones: ZoneTable, calendar: str) -> dict[str, Any] | None:
     """Read a task; None if it has neither an id nor a title."""
-    uid, title = text_at(found, "UID"), text_at(found, "SUMMARY")
+    uid, title = text_at(task, "UID"), text_at(task, "SUMMARY")
     if uid is None and title is None:
         return None
     times = {"due_at": "DUE", "starts_at": "DTSTART", "completed_at": "COMPLETED", "created_at": "CREATED"}
-    read = {name: read_time(_first(found, source), zones) for name, source in times.items()}
+    read = {name: read_time(_first(task, source), zones) for name, source in times.items()}
     data = {name: time.text if time else None for name, time in read.items()}
-    priority = text_at(found, "PRIORITY") or ""
+    priority = text_at(task, "PRIORITY") or ""
     more = {"priority": int(priority) if priority in set("123456789") else None, "calendar": calendar}
-    return without_empty({"id": id_of(uid or digest_of(title, data)), **_described(found), **data, **more})
+    return without_empty({"id": id_of(uid or digest_of(title, data)), **_described(task), **data, **more})
 
 
-def text_at(found: Properties, name: str) -> str | None:
-    """Return the text of a property."""
-    line = _first(found, name)
+def text_at(component: Properties, name: str) -> str | None:
+    line = _first(component, name)
     return clean(line.text) or None if line else None
 
 
-def _first(found: Properties, name: str) -> ContentLine | None:
-    return next(iter(found.get(name, ())), None)
+def _first(component: Properties, name: str) -> ContentLine | None:
+    return next(iter(component.get(name, ())), None)
 
 
-def _times(found: Properties, name: str, zones: ZoneTable) -> list[CalendarTime]:
-    return [time for line in found.get(name, ()) for time in read_times(line, zones)][:_MAX_DATES]
+def _times(component: Properties, name: str, zones: ZoneTable) -> list[CalendarTime]:
+    return [time for line in component.get(name, ()) for time in read_times(line, zones)][:_MAX_DATES]
 
 
-def _uid(found: Properties, start: CalendarTime) -> str:
-    return text_at(found, "UID") or digest_of(
-        start.key, text_at(found, "SUMMARY"), text_at(found, "LOCATION")
-    )
-
-
-def _length(found: Properties, start: CalendarTime, zones: ZoneTable) -> timedelta | None:
-    end = read_time(_first(found, "DTEND"), zones)
+def _length(component: Properties, start: CalendarTime, zones: ZoneTable) -> timedelta | None:
+    end = read_time(_first(component, "DTEND"), zones)
     if end is not None and end.is_day == start.is_day:
         if end.zone is not None and start.zone is not None and end.zone is not start.zone:
             return max(
                 end.local.replace(tzinfo=end.zone) - start.local.replace(tzinfo=start.zone), timedelta()
             )
         return max(end.local - start.local, timedelta())
-    length = read_duration(_first(found, "DURATION"))
+    length = read_duration(_first(component, "DURATION"))
     return length if length is not None else timedelta(days=1) if start.is_day else None
 
 
@@ -134,36 +126,38 @@ def _later(start: CalendarTime, length: timedelta | None) -> CalendarTime | None
     return end if end.is_storable else None
 
 
-def _described(found: Properties) -> dict[str, Any]:
+def _described(component: Properties) -> dict[str, Any]:
     return {
-        "title": text_at(found, "SUMMARY"),
-        "description": text_at(found, "DESCRIPTION"),
-        "location": text_at(found, "LOCATION"),
-        "status": (text_at(found, "STATUS") or "").lower(),
-        "url": text_at(found, "URL"),
-        "categories": [clean(item) for line in found.get("CATEGORIES", ()) for item in line.items if item],
-        "updated_at": _stamp(found, "LAST-MODIFIED"),
+        "title": text_at(component, "SUMMARY"),
+        "description": text_at(component, "DESCRIPTION"),
+        "location": text_at(component, "LOCATION"),
+        "status": (text_at(component, "STATUS") or "").lower(),
+        "url": text_at(component, "URL"),
+        "categories": [
+            clean(item) for line in component.get("CATEGORIES", ()) for item in line.items if item
+        ],
+        "updated_at": _stamp(component, "LAST-MODIFIED"),
     }
 
 
-def _circumstances(found: Properties, start: CalendarTime) -> dict[str, Any]:
-    organizer, zone = _first(found, "ORGANIZER"), _first(found, "DTSTART")
-    rules = [clean(line.value.strip()) for line in found.get("RRULE", ())]
+def _circumstances(event: Properties, start: CalendarTime) -> dict[str, Any]:
+    organizer, zone = _first(event, "ORGANIZER"), _first(event, "DTSTART")
+    rules = [clean(line.value.strip()) for line in event.get("RRULE", ())]
     return {
         "all_day": start.is_day,
         "time_zone": clean(zone.parameter("TZID") or "") if zone else None,
         "organizer": _person(organizer) if organizer else None,
-        "attendees": [_person(line) for line in found.get("ATTENDEE", ())[:_MAX_ATTENDEES]],
+        "attendees": [_person(line) for line in event.get("ATTENDEE", ())[:_MAX_ATTENDEES]],
         "recurrence": "; ".join(rules)[:1000],
-        "is_busy": (text_at(found, "TRANSP") or "").upper() != "TRANSPARENT",
-        "visibility": (text_at(found, "CLASS") or "").lower(),
-        "meeting_url": text_at(found, "X-GOOGLE-CONFERENCE"),
-        "created_at": _stamp(found, "CREATED"),
+        "is_busy": (text_at(event, "TRANSP") or "").upper() != "TRANSPARENT",
+        "visibility": (text_at(event, "CLASS") or "").lower(),
+        "meeting_url": text_at(event, "X-GOOGLE-CONFERENCE"),
+        "created_at": _stamp(event, "CREATED"),
     }
 
 
-def _stamp(found: Properties, name: str) -> str | None:
-    time = read_time(_first(found, name), _NO_ZONES)
+def _stamp(component: Properties, name: str) -> str | None:
+    time = read_time(_first(component, name), _NO_ZONES)
     return time.text if time else None
 
 

@@ -89,11 +89,11 @@ def starts_of_rule(
     years = (MAXYEAR - max(begin.year, last.year)) // _CYCLE_YEARS * _CYCLE_YEARS
     rule = _rule_text(parts, interval, _shifted(last, years))
     limit = MAX_STEPS if count is None else count
-    found = _followed(rule, _shifted(begin, years), limit, min(MAX_STARTS, budget.starts))
-    if found is None:
+    starts = _followed(rule, _shifted(begin, years), limit, min(MAX_STARTS, budget.starts))
+    if starts is None:
         return RuleStarts([first], "The rule cannot be read.")
-    budget.starts -= len(found)
-    return RuleStarts([_shifted(start, -years) for start in found] or [first])
+    budget.starts -= len(starts)
+    return RuleStarts([_shifted(start, -years) for start in starts] or [first])
 
 
 def _shifted(time: datetime, years: int) -> datetime:
@@ -108,10 +108,10 @@ def _shifted(time: datetime, years: int) -> datetime:
 def _followed(rule: str, begin: datetime, limit: int, most: int) -> list[datetime] | None:
     try:
         occurrences = cast("Any", _rrule).rrulestr(rule, dtstart=begin)
-        found: deque[datetime] = deque(islice(occurrences, limit), most)
+        starts: deque[datetime] = deque(islice(occurrences, limit), most)
     except _BAD_RULE:
         return None
-    return list(found)
+    return list(starts)
 
 
 def _parts(text: str) -> dict[str, str] | None:
@@ -141,8 +141,8 @@ def _until(text: str | None, zone: tzinfo | None) -> datetime | None:
     year, month, day, *clock = match.groups()
     hour, minute, second = clock if clock[0] is not None else ("23", "59", "59")
     try:
-        found = datetime(int(year), int(month), int(day), int(hour), int(minute), min(int(second), 59))  # noqa: DTZ001
+        local = datetime(int(year), int(month), int(day), int(hour), int(minute), min(int(second), 59))  # noqa: DTZ001
         is_utc = zone is not None and match.group().endswith("Z")
-        return found + (found.replace(tzinfo=zone).utcoffset() or timedelta()) if is_utc else found
+        return local + (local.replace(tzinfo=zone).utcoffset() or timedelta()) if is_utc else local
     except (ValueError, OverflowError):
         return None

@@ -114,25 +114,24 @@ class _Survey:
     newest: datetime | None = None
 
     def take(self, component: Component) -> None:
-        """Look at one component."""
         if component.kind == "VTIMEZONE":
             self.zones.define(component.lines)
         elif component.kind:
-            found = read_properties([line for line in component.lines if _SURVEYED.match(line)])
+            surveyed = read_properties([line for line in component.lines if _SURVEYED.match(line)])
             # An occurrence that was changed is read whole: without an id, its title and place are its id.
-            self._look(read_properties(component.lines) if "RECURRENCE-ID" in found else found)
+            self._note(read_properties(component.lines) if "RECURRENCE-ID" in surveyed else surveyed)
         elif (line := content_line(component.lines[0])) is not None and line.name == "X-WR-CALNAME":
             self.calendar = clean(line.text) or self.calendar
 
-    def _look(self, found: Properties) -> None:
+    def _note(self, component: Properties) -> None:
         for name in ("DTSTAMP", "LAST-MODIFIED", "CREATED"):
-            self.written = _newer(self.written, found, name)
-        if "RECURRENCE-ID" in found and len(self.changed) < _MAX_CHANGED:
-            event = read_event(found, self.zones, "")
+            self.written = _newer(self.written, component, name)
+        if "RECURRENCE-ID" in component and len(self.changed) < _MAX_CHANGED:
+            event = read_event(component, self.zones, "")
             if event is not None and event.replaces is not None:
                 self.changed.add((event.uid, event.replaces.key))
-        elif "RRULE" not in found:
-            self.newest = _newer(self.newest, found, "DTSTART")
+        elif "RRULE" not in component:
+            self.newest = _newer(self.newest, component, "DTSTART")
 
     def last(self, file: InputFile) -> datetime:
         """Return the local time up to which series are followed."""
@@ -140,8 +139,8 @@ class _Survey:
         return min(max(self.written or self.newest or modified or _EPOCH, _EPOCH), _LATEST) + _AHEAD
 
 
-def _newer(known: datetime | None, found: Properties, name: str) -> datetime | None:
-    times = [time.local for line in found.get(name, ())[:1] if (time := read_time(line, _NO_ZONES))]
+def _newer(known: datetime | None, component: Properties, name: str) -> datetime | None:
+    times = [time.local for line in component.get(name, ())[:1] if (time := read_time(line, _NO_ZONES))]
     return max(filter(None, (known, *times)), default=None)
 
 
@@ -164,14 +163,14 @@ def read_calendar(
 def _entry(
     component: Component, survey: _Survey, place: str, budget: RuleBudget, last: datetime
 ) -> Iterator[Row | Reject]:
-    found = read_properties(component.lines)
+    properties = read_properties(component.lines)
     if component.problem is not None:
         yield Reject(place, component.problem)
     elif component.kind == "VTODO":
-        task = read_task(found, survey.zones, survey.calendar)
+        task = read_task(properties, survey.zones, survey.calendar)
         yield Row("tasks", task, place=place) if task else Reject(place, "The task has no id and no title.")
-    elif (event := read_event(found, survey.zones, survey.calendar)) is None:
-        title = text_at(found, "SUMMARY")
+    elif (event := read_event(properties, survey.zones, survey.calendar)) is None:
+        title = text_at(properties, "SUMMARY")
         yield Reject(place, f"The event has no start that can be read{f': {title[:80]}' if title else ''}.")
     elif event.is_series:
         yield from _series(event, survey, place, budget, last)
@@ -186,11 +185,11 @@ def _series(
     # A series that begins later is followed for as long from its start on.
     last = max(last, min(event.start.local, _LATEST) + _AHEAD)
     for rule in event.rules:
-        found = starts_of_rule(rule, event.start.local, last, budget, event.start.zone)
-        if found.problem is not None:
-            yield Reject(place, found.problem)
+        rule_starts = starts_of_rule(rule, event.start.local, last, budget, event.start.zone)
+        if rule_starts.problem is not None:
+            yield Reject(place, rule_starts.problem)
         starts.update(
-            (time.key, time) for local in found.starts if (time := event.start.at(local)).is_storable
+            (time.key, time) for local in rule_starts.starts if (time := event.start.at(local)).is_storable
         )
     starts.update((time.key, time) for time in event.extra)
     for key, start in starts.items():

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from functools import cache
+from importlib import resources
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from headgate.model.instants import instant
 from headgate.sources.calendar.recurrence import RuleBudget, starts_of_rule
-from headgate.sources.calendar.windows_zones import WINDOWS_ZONES
 from headgate.sources.formats.content_lines import ContentLine, content_line
 
 _MAX_ZONES = 500
@@ -33,7 +35,6 @@ class DefinedZone(tzinfo):
         self._offsets = [first, *(offset for _, offset in changes)]
 
     def utcoffset(self, dt: datetime | None, /) -> timedelta:
-        """Return the offset that holds at a local time."""
         if dt is None:
             return self._offsets[0]
         return self._offsets[bisect_right(self._times, dt.replace(tzinfo=None))]
@@ -43,19 +44,15 @@ class DefinedZone(tzinfo):
         return None
 
     def tzname(self, dt: datetime | None, /) -> str:  # noqa: ARG002 - the same
-        """Return the name in the file."""
         return self._name
 
 
 class ZoneTable:
-    """The zones of one file."""
-
     def __init__(self) -> None:
         self._found: dict[str, tzinfo | None] = {}
         self._defined: dict[str, tzinfo] = {}
 
     def define(self, lines: Sequence[str]) -> None:
-        """Take the definition of a zone."""
         if len(self._defined) >= _MAX_ZONES:
             return
         name, zone = read_definition(lines)
@@ -75,8 +72,14 @@ def _named(name: str) -> tzinfo | None:
     bare = name.strip().strip('"')
     parts = bare.strip("/").split("/")
     # Some programs write their address before the name: /freeassociation.sourceforge.net/Europe/Berlin.
-    names = (WINDOWS_ZONES.get(bare, bare), *("/".join(parts[-count:]) for count in (3, 2)))
-    return next((zone for one in names if (zone := _of_database(one)) is not None), None)
+    names = (_windows_zones().get(bare, bare), *("/".join(parts[-count:]) for count in (3, 2)))
+    return next((zone for candidate in names if (zone := _of_database(candidate)) is not None), None)
+
+
+@cache
+def _windows_zones() -> dict[str, str]:
+    table = resources.files("headgate.sources.calendar") / "windows_zones.toml"
+    return tomllib.loads(table.read_text(encoding="utf-8"))
 
 
 def _of_database(name: str) -> tzinfo | None:
@@ -92,10 +95,10 @@ def _fixed(name: str) -> tzinfo | None:
 
 
 def _delta(sign: str, hours: str, minutes: str | None, seconds: str | None = None) -> timedelta:
-    found = timedelta(
+    offset = timedelta(
         hours=min(int(hours), 23), minutes=min(int(minutes or 0), 59), seconds=int(seconds or 0)
     )
-    return -found if sign == "-" else found
+    return -offset if sign == "-" else offset
 
 
 def read_definition(lines: Sequence[str]) -> tuple[str, tzinfo | None]:
@@ -137,8 +140,8 @@ def _changes(part: dict[str, ContentLine], budget: RuleBudget) -> list[tuple[dat
     if rule is None or "YEARLY" not in rule.value.upper():
         return [(start, to, before or to)]
     first = start.replace(year=max(start.year, _FIRST_YEAR), day=min(start.day, 28))
-    found = starts_of_rule(rule.value, first, datetime(_LAST_YEAR, 1, 1), budget)  # noqa: DTZ001 - local time
-    return [(time, to, before or to) for time in found.starts]
+    series = starts_of_rule(rule.value, first, datetime(_LAST_YEAR, 1, 1), budget)  # noqa: DTZ001 - local time
+    return [(time, to, before or to) for time in series.starts]
 
 
 def _local(line: ContentLine | None) -> datetime | None:
@@ -194,7 +197,6 @@ class CalendarTime:
         return _LEAST_YEAR < self.local.year < _MOST_YEAR or instant(self.text) is not None
 
     def at(self, local: datetime) -> CalendarTime:
-        """Return another time of the same zone."""
         return replace(self, local=local)
 
 
@@ -207,7 +209,6 @@ def read_times(line: ContentLine, zones: ZoneTable) -> list[CalendarTime]:
 
 
 def read_time(line: ContentLine | None, zones: ZoneTable) -> CalendarTime | None:
-    """Read the first time of a property."""
     return next(iter(read_times(line, zones)), None) if line is not None else None
 
 
@@ -218,8 +219,8 @@ def read_duration(line: ContentLine | None) -> timedelta | None:
         return None
     sign, *numbers = match.groups()
     weeks, days, hours, minutes, seconds = (int(number or 0) for number in numbers)
-    found = timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
-    return -found if sign == "-" else found
+    length = timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
+    return -length if sign == "-" else length
 
 
 def _time(text: str, zone: tzinfo | None) -> CalendarTime | None:

@@ -62,11 +62,11 @@ def _channels(database: ForeignDatabase) -> Iterator[dict[str, Any]]:
     if "chat_handle_join" not in database.tables():
         query = query.partition("(SELECT")[0] + "NULL FROM chat c ORDER BY c.ROWID"
     for guid, name, identifier, style, people in database.rows(query):
-        shown = _text(name, _MAX_NAME) or _text(identifier, _MAX_NAME) or str(guid)
+        label = _text(name, _MAX_NAME) or _text(identifier, _MAX_NAME) or str(guid)
         yield without_empty(
             {
                 "id": _channel_id(guid),
-                "name": shown,
+                "name": label,
                 "service": "iMessage",
                 "kind": "group" if style == _GROUP_STYLE else "direct",
                 "participants": sorted(str(people).split("\n")) if people else None,
@@ -96,15 +96,15 @@ def _messages(
         if not isinstance(guid, str) or not guid or sent_at is None:
             yield Reject(f"{place}, message {number}", "It has no id or no time.")
         elif not reaction:
-            shown = clean(_plain(text) or (_styled(body) if isinstance(body, bytes) else None))
+            visible = clean(_plain(text) or (_styled(body) if isinstance(body, bytes) else None))
             data = {
                 "id": id_of(guid),
                 "channel_id": _channel_id(chat),
                 "channel": names.get(_channel_id(chat)),
                 "author": "me" if is_mine else _text(author, _MAX_NAME),
                 "sent_at": sent_at,
-                "text": shown,
-                "kind": "notice" if kind else "message" if shown else "media",
+                "text": visible,
+                "kind": "notice" if kind else "message" if visible else "media",
                 "answers_id": id_of(thread) if isinstance(thread, str) and thread else None,
             }
             yield Row("messages", without_empty(data), place=f"{place}, message {number}")
@@ -133,8 +133,8 @@ def _styled(body: bytes) -> str | None:
     if size in _LONGER:
         width = 1 + _LONGER[size]
         size = int.from_bytes(body[at + 1 : at + width], "little")
-    found = body[at + width : at + width + size]
-    return _plain(found) if len(found) == size else None
+    text = body[at + width : at + width + size]
+    return _plain(text) if len(text) == size else None
 
 
 def _time(value: Any) -> str | None:

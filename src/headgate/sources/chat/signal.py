@@ -39,31 +39,39 @@ def _chat(file: InputFile, content: IO[bytes], name: str, media: MediaFiles) -> 
     keys, time = RowKeys(), ""
     for number, line in enumerate(byte_lines(content), 1):
         place = f"{file.name}, line {number}"
-        one = json_line(line)
-        sent_at = time_of_text(one.get("date")) if one is not None else None
-        if one is None or sent_at is None:
+        message = json_line(line)
+        sent_at = time_of_text(message.get("date")) if message is not None else None
+        if message is None or sent_at is None:
             yield Reject(place, "The line is no message with a time.")
             continue
         if sent_at != time:
             keys, time = RowKeys(), sent_at
-        data = {"id": "", "channel_id": channel["id"], "channel": name, "sent_at": sent_at, **_content(one)}
+        data = {
+            "id": "",
+            "channel_id": channel["id"],
+            "channel": name,
+            "sent_at": sent_at,
+            **_content(message),
+        }
         data["id"] = keys.key(name, sent_at, data["author"], data["text"])
-        path = next((text_of(attached.get("path")) for attached in objects_of(one.get("attachments"))), None)
+        path = next(
+            (text_of(attached.get("path")) for attached in objects_of(message.get("attachments"))), None
+        )
         attachments = media.attachments(f"{directory(file.name)}{path}") if path else {}
         yield Row("messages", without_empty(data), attachments, place)
 
 
-def _content(one: Mapping[str, Any]) -> dict[str, Any]:
-    text = "".join(part for part in (text_of(one.get("quote")), text_of(one.get("body"))) if part)
-    sticker = text_of(object_of(one.get("sticker")).get("emoji"))
-    names = (text_of(file.get("name") or file.get("path")) for file in objects_of(one.get("attachments")))
-    is_system = one.get("call") is True or one.get("deleted") is True
-    shown = text or sticker or ("(deleted)" if one.get("deleted") is True else None)
+def _content(message: Mapping[str, Any]) -> dict[str, Any]:
+    text = "".join(part for part in (text_of(message.get("quote")), text_of(message.get("body"))) if part)
+    sticker = text_of(object_of(message.get("sticker")).get("emoji"))
+    names = (text_of(file.get("name") or file.get("path")) for file in objects_of(message.get("attachments")))
+    is_system = message.get("call") is True or message.get("deleted") is True
+    visible = text or sticker or ("(deleted)" if message.get("deleted") is True else None)
     return {
-        "author": text_of(one.get("sender")),
-        "text": shown,
-        "kind": "notice" if is_system else "message" if shown else "media",
-        "reactions": len(list_of(one.get("reactions"))) or None,
+        "author": text_of(message.get("sender")),
+        "text": visible,
+        "kind": "notice" if is_system else "message" if visible else "media",
+        "reactions": len(list_of(message.get("reactions"))) or None,
         "files": [name for name in names if name],
     }
 

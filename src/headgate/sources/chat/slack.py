@@ -53,27 +53,27 @@ class _SlackFormat:
 
     def detect(self, tree: InputTree) -> Sequence[Recognised]:
         roots = (directory(name) for name in sorted(tree.names) if name.rpartition("/")[2] == "users.json")
-        return [found for root in roots if (found := _export(tree, root)) is not None]
+        return [export for root in roots if (export := _export(tree, root)) is not None]
 
-    def read(self, found: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
+    def read(self, recognised: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
         """Read members and channels, then the days of each channel."""
-        root = str(found.facts["root"])
-        names = _names(found, root)
-        return read_each(found, resume, lambda file, content: _items(file, content, root, names))
+        root = str(recognised.facts["root"])
+        names = _names(recognised, root)
+        return read_each(recognised, resume, lambda file, content: _items(file, content, root, names))
 
 
-def _names(found: Recognised, root: str) -> _Names:
+def _names(recognised: Recognised, root: str) -> _Names:
     users: dict[str, str] = {}
     channels: dict[str, tuple[str, str]] = {}
-    for file in sorted(found.files, key=lambda file: file.name != f"{root}users.json"):
+    for file in sorted(recognised.files, key=lambda file: file.name != f"{root}users.json"):
         name = file.name[len(root) :]
         if name == "users.json":
-            users = {str(one.get("id")): _user_name(one) for one in _objects(file)}
+            users = {str(entry.get("id")): _user_name(entry) for entry in _objects(file)}
         elif name in _LISTS:
-            for one in _objects(file):
-                key, label = id_of(str(one.get("id"))), _channel_name(one, users)
+            for entry in _objects(file):
+                key, label = id_of(str(entry.get("id"))), _channel_name(entry, users)
                 # Direct chats have their id for a directory, the others their name.
-                channels[text_of(one.get("name")) or key] = channels[key] = (key, label)
+                channels[text_of(entry.get("name")) or key] = channels[key] = (key, label)
     return _Names(users, channels)
 
 
@@ -85,80 +85,85 @@ def _objects(file: InputFile) -> Iterator[dict[str, Any]]:
 
 def _items(file: InputFile, content: IO[bytes], root: str, names: _Names) -> Iterator[Row | Reject]:
     name = file.name[len(root) :]
-    for number, found in enumerate(json_values(content, _ITEMS), 1):
-        yield _item(name, found, names, f"{file.name}, entry {number}")
+    for number, entry in enumerate(json_values(content, _ITEMS), 1):
+        yield _item(name, entry, names, f"{file.name}, entry {number}")
 
 
-def _item(name: str, found: JsonValue, names: _Names, place: str) -> Row | Reject:
-    if found.problem is not None:
-        return Reject(place, found.problem)
-    one = object_of(found.value)
+def _item(name: str, entry: JsonValue, names: _Names, place: str) -> Row | Reject:
+    if entry.problem is not None:
+        return Reject(place, entry.problem)
+    value = object_of(entry.value)
     if name == "users.json" or name in _LISTS:
-        if not text_of(one.get("id")):
+        if not text_of(value.get("id")):
             return Reject(place, "It has no id.")
-        data = _member(one) if name == "users.json" else _channel(one, _LISTS[name], names.users)
+        data = _member(value) if name == "users.json" else _channel(value, _LISTS[name], names.users)
         return Row("members" if name == "users.json" else "channels", data, place=place)
-    data = _message(one, name.partition("/")[0], names)
+    data = _message(value, name.partition("/")[0], names)
     return Row("messages", data, place=place) if data else Reject(place, "The message has no time.")
 
 
-def _user_name(one: Mapping[str, Any]) -> str:
-    profile = object_of(one.get("profile"))
-    found = (profile.get("real_name"), one.get("real_name"), profile.get("display_name"), one.get("name"))
-    return next(filter(None, map(text_of, found)), clean(str(one.get("id"))))
+def _user_name(user: Mapping[str, Any]) -> str:
+    profile = object_of(user.get("profile"))
+    candidates = (
+        profile.get("real_name"),
+        user.get("real_name"),
+        profile.get("display_name"),
+        user.get("name"),
+    )
+    return next(filter(None, map(text_of, candidates)), clean(str(user.get("id"))))
 
 
-def _member(one: Mapping[str, Any]) -> dict[str, Any]:
-    profile = object_of(one.get("profile"))
+def _member(user: Mapping[str, Any]) -> dict[str, Any]:
+    profile = object_of(user.get("profile"))
     return without_empty(
         {
-            "id": id_of(str(one["id"])),
-            "name": _user_name(one),
-            "user": text_of(one.get("name")),
+            "id": id_of(str(user["id"])),
+            "name": _user_name(user),
+            "user": text_of(user.get("name")),
             "email": text_of(profile.get("email")),
             "job": text_of(profile.get("title")),
-            "is_bot": one.get("is_bot") is True,
-            "is_deleted": one.get("deleted") is True,
+            "is_bot": user.get("is_bot") is True,
+            "is_deleted": user.get("deleted") is True,
         }
     )
 
 
-def _channel_name(one: Mapping[str, Any], users: Mapping[str, str]) -> str:
-    people = ", ".join(users.get(str(user), clean(str(user))) for user in list_of(one.get("members")))
-    name = text_of(one.get("name"))
+def _channel_name(channel: Mapping[str, Any], users: Mapping[str, str]) -> str:
+    people = ", ".join(users.get(str(user), clean(str(user))) for user in list_of(channel.get("members")))
+    name = text_of(channel.get("name"))
     # The names of group chats are made of short names: "mpdm-ada--ben-1".
     return people if name is None or (name.startswith("mpdm-") and people) else name
 
 
-def _channel(one: Mapping[str, Any], kind: str, users: Mapping[str, str]) -> dict[str, Any]:
-    members = [users.get(str(user), clean(str(user))) for user in list_of(one.get("members"))]
+def _channel(channel: Mapping[str, Any], kind: str, users: Mapping[str, str]) -> dict[str, Any]:
+    members = [users.get(str(user), clean(str(user))) for user in list_of(channel.get("members"))]
     return without_empty(
         {
-            "id": id_of(str(one["id"])),
-            "name": _channel_name(one, users),
+            "id": id_of(str(channel["id"])),
+            "name": _channel_name(channel, users),
             "service": "Slack",
             "kind": kind,
-            "topic": text_of(object_of(one.get("topic")).get("value")),
-            "purpose": text_of(object_of(one.get("purpose")).get("value")),
+            "topic": text_of(object_of(channel.get("topic")).get("value")),
+            "purpose": text_of(object_of(channel.get("purpose")).get("value")),
             "participants": members,
-            "created_at": time_of_seconds(one.get("created")),
-            "is_archived": one.get("is_archived") is True,
+            "created_at": time_of_seconds(channel.get("created")),
+            "is_archived": channel.get("is_archived") is True,
         }
     )
 
 
-def _message(one: Mapping[str, Any], folder: str, names: _Names) -> dict[str, Any] | None:
-    stamp = text_of(one.get("ts"))
+def _message(message: Mapping[str, Any], folder: str, names: _Names) -> dict[str, Any] | None:
+    stamp = text_of(message.get("ts"))
     sent_at = time_of_seconds(stamp)
     if stamp is None or sent_at is None:
         return None
     channel, label = names.channels.get(folder, (id_of(folder), clean(folder)))
-    thread = text_of(one.get("thread_ts"))
-    subtype = text_of(one.get("subtype"))
-    text = _plain_text(_text(one), names)
+    thread = text_of(message.get("thread_ts"))
+    subtype = text_of(message.get("subtype"))
+    text = _plain_text(_text(message), names)
     files = [
         name
-        for file in objects_of(one.get("files"))
+        for file in objects_of(message.get("files"))
         if (name := text_of(file.get("name") or file.get("title")))
     ]
     return without_empty(
@@ -166,37 +171,44 @@ def _message(one: Mapping[str, Any], folder: str, names: _Names) -> dict[str, An
             "id": f"{channel}-{id_of(stamp)}",
             "channel_id": channel,
             "channel": label,
-            "author": _author(one, names.users),
+            "author": _author(message, names.users),
             "sent_at": sent_at,
             "text": text,
             "kind": "notice" if subtype and subtype not in _SPOKEN else "message" if text else "media",
             "thread_id": f"{channel}-{id_of(thread)}" if thread else None,
-            "edited_at": time_of_seconds(object_of(one.get("edited")).get("ts")),
-            "reactions": reaction_count(one.get("reactions")),
-            "replies": integer_of(one.get("reply_count")),
+            "edited_at": time_of_seconds(object_of(message.get("edited")).get("ts")),
+            "reactions": reaction_count(message.get("reactions")),
+            "replies": integer_of(message.get("reply_count")),
             "files": files,
         }
     )
 
 
-def _author(one: Mapping[str, Any], users: Mapping[str, str]) -> str | None:
-    user = text_of(one.get("user")) or text_of(one.get("bot_id"))
-    profile = object_of(one.get("user_profile"))
-    found = (users.get(user or ""), text_of(one.get("username")), text_of(profile.get("real_name")), user)
-    return next(filter(None, found), None)
+def _author(message: Mapping[str, Any], users: Mapping[str, str]) -> str | None:
+    user = text_of(message.get("user")) or text_of(message.get("bot_id"))
+    profile = object_of(message.get("user_profile"))
+    candidates = (
+        users.get(user or ""),
+        text_of(message.get("username")),
+        text_of(profile.get("real_name")),
+        user,
+    )
+    return next(filter(None, candidates), None)
 
 
-def _text(one: Mapping[str, Any]) -> str:
-    text = text_of(one.get("text"))
+def _text(message: Mapping[str, Any]) -> str:
+    text = text_of(message.get("text"))
     if text is not None:
         return text
-    shown = objects_of(one.get("attachments"))
-    return "\n".join(filter(None, (text_of(part.get("fallback") or part.get("text")) for part in shown)))
+    attachments = objects_of(message.get("attachments"))
+    return "\n".join(
+        filter(None, (text_of(part.get("fallback") or part.get("text")) for part in attachments))
+    )
 
 
 def _plain_text(text: str, names: _Names) -> str:
-    found = _MARKUP.sub(lambda match: _shown(match.group(1), names), text)
-    return found.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+    plain = _MARKUP.sub(lambda match: _shown(match.group(1), names), text)
+    return plain.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 
 
 def _shown(target: str, names: _Names) -> str:

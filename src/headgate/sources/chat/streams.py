@@ -103,15 +103,15 @@ class ChatFormat:
             for chats, media in self.find(tree)
         ]
 
-    def read(self, found: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
-        chats: Mapping[str, str] = found.facts["chats"]
-        media = MediaFiles([file for file in found.files if file.name not in chats])
+    def read(self, recognised: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
+        chats: Mapping[str, str] = recognised.facts["chats"]
+        media = MediaFiles([file for file in recognised.files if file.name not in chats])
 
         def read_file(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]:
             known = chats.get(file.name)
             return iter(()) if known is None else self.read_chat(file, content, known, media)
 
-        return read_each(found, resume, read_file)
+        return read_each(recognised, resume, read_file)
 
 
 class MediaFiles:
@@ -126,13 +126,13 @@ class MediaFiles:
         if file is None or not 0 < file.size_bytes <= _MAX_MEDIA_BYTES:
             return {}
         with file.open() as content:
-            found = content.read(_MAX_MEDIA_BYTES)
-        return {"file": Attachment(found, mimetypes.guess_type(file.name)[0] or "application/octet-stream")}
+            body = content.read(_MAX_MEDIA_BYTES)
+        return {"file": Attachment(body, mimetypes.guess_type(file.name)[0] or "application/octet-stream")}
 
 
 def reaction_count(reactions: Any) -> int | None:
     """Add up a message's reactions; nothing if it has none."""
-    counts = (integer_of(made.get("count")) or 0 for made in objects_of(reactions))
+    counts = (integer_of(reaction.get("count")) or 0 for reaction in objects_of(reactions))
     return min(sum(counts), _MAX_REACTIONS) or None
 
 

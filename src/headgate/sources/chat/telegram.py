@@ -101,40 +101,43 @@ class _Chats:
         }
         yield Row("channels", without_empty(data), place=f"{self._file.name}, chat {self._id}")
 
-    def _message(self, found: JsonValue, place: str) -> Row | Reject:
-        if found.problem is not None:
-            return Reject(place, found.problem)
-        one = object_of(found.value)
-        number = integer_of(one.get("id"))
-        sent_at = time_of_seconds(one.get("date_unixtime")) or time_of_text(one.get("date"))
+    def _message(self, entry: JsonValue, place: str) -> Row | Reject:
+        if entry.problem is not None:
+            return Reject(place, entry.problem)
+        message = object_of(entry.value)
+        number = integer_of(message.get("id"))
+        sent_at = time_of_seconds(message.get("date_unixtime")) or time_of_text(message.get("date"))
         if number is None or sent_at is None:
             return Reject(place, "The message has no number or no time.")
-        path = next((text for name in ("photo", "file") if (text := text_of(one.get(name)))), None)
+        path = next((text for name in ("photo", "file") if (text := text_of(message.get(name)))), None)
         is_there = path is not None and not path.startswith(_NOT_INCLUDED)
+        name = text_of(message.get("file_name")) or (path.rpartition("/")[2] if path and is_there else None)
         data = {
             "id": f"{self._id}-{number}",
             "channel_id": self._id,
             "channel": clean(self._name),
             "sent_at": sent_at,
-            **_content(one, self._id),
-            "files": [name] if (name := _file_name(one, path if is_there else None)) else None,
+            **_content(message, self._id),
+            "files": [name] if name else None,
         }
         attachments = self._media.attachments(f"{self._root}{path}") if is_there else {}
         return Row("messages", without_empty(data), attachments, place)
 
 
-def _content(one: Mapping[str, Any], chat: str) -> dict[str, Any]:
-    is_service = one.get("type") == "service"
-    text = _service_text(one) if is_service else _text(one.get("text"))
-    answered = integer_of(one.get("reply_to_message_id"))
+def _content(message: Mapping[str, Any], chat: str) -> dict[str, Any]:
+    is_service = message.get("type") == "service"
+    text = _service_text(message) if is_service else _text(message.get("text"))
+    answered = integer_of(message.get("reply_to_message_id"))
     return {
-        "author": text_of(one.get("from")) or text_of(one.get("actor")) or text_of(one.get("from_id")),
+        "author": text_of(message.get("from"))
+        or text_of(message.get("actor"))
+        or text_of(message.get("from_id")),
         "text": text,
         "kind": "notice" if is_service else "message" if text else "media",
         "answers_id": f"{chat}-{answered}" if answered is not None else None,
-        "forwarded_from": text_of(one.get("forwarded_from")),
-        "edited_at": time_of_seconds(one.get("edited_unixtime")) or time_of_text(one.get("edited")),
-        "reactions": reaction_count(one.get("reactions")),
+        "forwarded_from": text_of(message.get("forwarded_from")),
+        "edited_at": time_of_seconds(message.get("edited_unixtime")) or time_of_text(message.get("edited")),
+        "reactions": reaction_count(message.get("reactions")),
     }
 
 
@@ -146,15 +149,11 @@ def _text(value: Any) -> str | None:
     return text_of("".join(part for part in parts if isinstance(part, str)))
 
 
-def _service_text(one: Mapping[str, Any]) -> str:
-    action = (text_of(one.get("action")) or "service message").replace("_", " ")
-    people = [name for name in list_of(one.get("members")) if isinstance(name, str)]
-    more = [text_of(one.get("title")), *map(text_of, people)]
+def _service_text(message: Mapping[str, Any]) -> str:
+    action = (text_of(message.get("action")) or "service message").replace("_", " ")
+    people = [name for name in list_of(message.get("members")) if isinstance(name, str)]
+    more = [text_of(message.get("title")), *map(text_of, people)]
     return ": ".join(filter(None, (action, ", ".join(filter(None, more)))))
-
-
-def _file_name(one: Mapping[str, Any], path: str | None) -> str | None:
-    return text_of(one.get("file_name")) or (path.rpartition("/")[2] if path else None)
 
 
 TELEGRAM = ChatFormat(

@@ -100,8 +100,6 @@ def _chat_name(tree: InputTree, file: InputFile) -> str:
 
 
 class _Chat:
-    """One file."""
-
     def __init__(self, file: InputFile, name: str, media: MediaFiles) -> None:
         self._file = file
         self._name = name
@@ -139,15 +137,15 @@ class _Chat:
         author, text = _author(message.text)
         whole = "\n".join((text, *message.more)).strip()
         sent_at = message.time.isoformat()
-        file, shown = _file(whole)
+        file, visible = _file(whole)
         data = {
             "id": self._keys.key(self._name, sent_at, author, whole),
             "channel_id": self._id,
             "channel": self._name,
             "author": author,
             "sent_at": sent_at,
-            "text": shown,
-            "kind": "notice" if author is None else "message" if shown else "media",
+            "text": visible,
+            "kind": "notice" if author is None else "message" if visible else "media",
             "files": [file] if file else None,
         }
         attachments = self._media.attachments(directory(self._file.name) + file) if file else {}
@@ -165,12 +163,9 @@ def _header(text: str) -> _Header | None:
     if match is None:
         return None
     first, mark, second, third, hour, minute, seconds, half = match.groups()
-    clock = (_hour(int(hour), half), int(minute), int(seconds or 0))
+    hours = int(hour) if half is None else int(hour) % 12 + (12 if half in "Pp" else 0)
+    clock = (hours, int(minute), int(seconds or 0))
     return _Header(int(first), int(second), int(third), mark == ".", half is not None, clock, match.end())
-
-
-def _hour(hour: int, half: str | None) -> int:
-    return hour if half is None else hour % 12 + (12 if half in "Pp" else 0)
 
 
 def _time(header: _Header, order: str) -> datetime | None:

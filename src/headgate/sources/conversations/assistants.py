@@ -50,47 +50,49 @@ def _format(
         return is_named and f'"{member}"'.encode() in file.head
 
     def read(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]:
-        for number, found in enumerate(json_values(content, _ITEMS), 1):
+        for number, entry in enumerate(json_values(content, _ITEMS), 1):
             place = f"{file.name}, conversation {number}"
-            rows = None if found.problem is not None else conversation(object_of(found.value), place)
-            yield from [Reject(place, found.problem or problem)] if rows is None else rows
+            rows = None if entry.problem is not None else conversation(object_of(entry.value), place)
+            yield from [Reject(place, entry.problem or problem)] if rows is None else rows
 
     return FileFormat(service, is_export, read)
 
 
-def _chatgpt(one: Mapping[str, Any], place: str) -> Iterator[Row] | None:
-    nodes = {name: object_of(node) for name, node in object_of(one.get("mapping")).items()}
-    return _tree_of_messages(one, nodes, place) if nodes else None
+def _chatgpt(conversation: Mapping[str, Any], place: str) -> Iterator[Row] | None:
+    nodes = {name: object_of(node) for name, node in object_of(conversation.get("mapping")).items()}
+    return _tree_of_messages(conversation, nodes, place) if nodes else None
 
 
 def _tree_of_messages(
-    one: Mapping[str, Any], nodes: Mapping[str, dict[str, Any]], place: str
+    conversation: Mapping[str, Any], nodes: Mapping[str, dict[str, Any]], place: str
 ) -> Iterator[Row]:
-    key = text_of(one.get("conversation_id")) or text_of(one.get("id"))
+    key = text_of(conversation.get("conversation_id")) or text_of(conversation.get("id"))
     known = {
-        "conversation_id": id_of(key) if key else digest_of(one.get("title"), one.get("create_time")),
-        "conversation": text_of(one.get("title")),
-        "sent_at": time_of_seconds(one.get("create_time")),
+        "conversation_id": id_of(key)
+        if key
+        else digest_of(conversation.get("title"), conversation.get("create_time")),
+        "conversation": text_of(conversation.get("title")),
+        "sent_at": time_of_seconds(conversation.get("create_time")),
     }
-    messages = list(_messages(one, nodes, known))
+    messages = list(_messages(conversation, nodes, known))
     data = {
         "id": known["conversation_id"],
         "title": known["conversation"],
         "service": "ChatGPT",
         "started_at": known["sent_at"],
-        "updated_at": time_of_seconds(one.get("update_time")),
-        "model": text_of(one.get("default_model_slug")),
+        "updated_at": time_of_seconds(conversation.get("update_time")),
+        "model": text_of(conversation.get("default_model_slug")),
         "message_count": len(messages),
-        "is_archived": one.get("is_archived") is True,
+        "is_archived": conversation.get("is_archived") is True,
     }
     yield Row("conversations", without_empty(data), place=place)
     yield from (Row("messages", message, place=place) for message in messages)
 
 
 def _messages(
-    one: Mapping[str, Any], nodes: Mapping[str, dict[str, Any]], known: Mapping[str, Any]
+    conversation: Mapping[str, Any], nodes: Mapping[str, dict[str, Any]], known: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
-    branch = _way_up(str(one.get("current_node")), nodes)
+    branch = _way_up(str(conversation.get("current_node")), nodes)
     depths = _depths(nodes)
     current = frozenset(branch)
     others = sorted((name for name in nodes if name not in current), key=lambda name: depths[name])
@@ -139,59 +141,55 @@ def _depths(nodes: Mapping[str, dict[str, Any]]) -> dict[str, int]:
 
 
 def _content(content: Mapping[str, Any], metadata: Mapping[str, Any]) -> TurnContent:
-    found = TurnContent()
+    turn = TurnContent()
     kind = content.get("content_type")
     text = text_of(content.get("text")) or text_of(content.get("result"))
     if kind in _TOOL_TEXT:
-        found.tool_output.extend(filter(None, (text_of(content.get("title")), text)))
+        turn.tool_output.extend(filter(None, (text_of(content.get("title")), text)))
     elif kind == "code" and text is not None:
-        found.tool_input.append(text)
+        turn.tool_input.append(text)
     elif kind == "thoughts":
         thoughts = objects_of(content.get("thoughts"))
-        found.reasoning.extend(filter(None, (text_of(thought.get("content")) for thought in thoughts)))
+        turn.reasoning.extend(filter(None, (text_of(thought.get("content")) for thought in thoughts)))
     elif kind == "user_editable_context":
         parts = (content.get("user_profile"), content.get("user_instructions"))
-        found.texts.extend(filter(None, map(text_of, parts)))
+        turn.texts.extend(filter(None, map(text_of, parts)))
     elif kind != "reasoning_recap":
-        found.texts.extend(filter(None, (text, *map(_part, list_of(content.get("parts"))))))
+        turn.texts.extend(filter(None, (text, *map(_part, list_of(content.get("parts"))))))
     names = (text_of(file.get("name")) for file in objects_of(metadata.get("attachments")))
-    found.files.extend(filter(None, names))
-    return found
+    turn.files.extend(filter(None, names))
+    return turn
 
 
 def _part(part: Any) -> str | None:
     """Read one part of a message; pictures are named only by an address inside the service."""
     if isinstance(part, str):
         return text_of(part)
-    one = object_of(part)
-    return text_of(one.get("text")) or (as_text(one) if one and "content_type" not in one else None)
+    value = object_of(part)
+    return text_of(value.get("text")) or (as_text(value) if value and "content_type" not in value else None)
 
 
 CHATGPT = _format("ChatGPT", "mapping", "The conversation has no messages.", _chatgpt)
 
 
-def _claude(one: Mapping[str, Any], place: str) -> Iterator[Row] | None:
-    return _list_of_messages(one, place) if "chat_messages" in one else None
-
-
-def _list_of_messages(one: Mapping[str, Any], place: str) -> Iterator[Row]:
-    key = text_of(one.get("uuid"))
-    own = id_of(key) if key else digest_of(one.get("name"), one.get("created_at"))
-    messages = objects_of(one.get("chat_messages"))
-    title = text_of(one.get("name")) or title_of(messages[0].get("text") if messages else None)
-    started_at = time_of_text(one.get("created_at"))
+def _list_of_messages(conversation: Mapping[str, Any], place: str) -> Iterator[Row]:
+    key = text_of(conversation.get("uuid"))
+    own = id_of(key) if key else digest_of(conversation.get("name"), conversation.get("created_at"))
+    messages = objects_of(conversation.get("chat_messages"))
+    title = text_of(conversation.get("name")) or title_of(messages[0].get("text") if messages else None)
+    started_at = time_of_text(conversation.get("created_at"))
     data = {
         "id": own,
         "title": title,
         "service": "Claude",
         "started_at": started_at,
-        "updated_at": time_of_text(one.get("updated_at")),
-        "model": text_of(one.get("model")),
+        "updated_at": time_of_text(conversation.get("updated_at")),
+        "model": text_of(conversation.get("model")),
         "message_count": len(messages),
-        "summary": text_of(one.get("summary")),
+        "summary": text_of(conversation.get("summary")),
     }
     yield Row("conversations", without_empty(data), place=place)
-    branch = _branch(text_of(one.get("current_leaf_message_uuid")), messages)
+    branch = _branch(text_of(conversation.get("current_leaf_message_uuid")), messages)
     known = {"conversation_id": own, "conversation": title, "sent_at": started_at}
     for position, message in enumerate(messages):
         name = text_of(message.get("uuid"))
@@ -232,4 +230,9 @@ def _message(
     return message_fields(data, content)
 
 
-CLAUDE = _format("Claude", "chat_messages", "It is no conversation.", _claude)
+CLAUDE = _format(
+    "Claude",
+    "chat_messages",
+    "It is no conversation.",
+    lambda one, place: _list_of_messages(one, place) if "chat_messages" in one else None,
+)

@@ -80,8 +80,8 @@ def _claude_code_message(
     sent_at = time_of_text(line.get("timestamp"))
     model = text_of(written.get("model"))
     session.model = session.model or model
-    shown = content.fields().get("text") if line.get("isMeta") is not True else None
-    session.note_message(author, shown, sent_at)
+    typed = content.fields().get("text") if line.get("isMeta") is not True else None
+    session.note_message(author, typed, sent_at)
     own, parent = text_of(line.get("uuid")), text_of(line.get("parentUuid"))
     data = {
         "id": f"{session.id}-{id_of(own) if own else number}",
@@ -148,25 +148,25 @@ def _codex_message(
 
 
 def _content(item: Mapping[str, Any]) -> tuple[str | None, TurnContent]:
-    kind, found = str(item.get("type")), TurnContent()
+    kind, turn = str(item.get("type")), TurnContent()
     if kind == "message":
         texts = (text_of(part.get("text")) for part in objects_of(item.get("content")))
-        found.texts.extend(filter(None, texts))
-        return text_of(item.get("role")), found
+        turn.texts.extend(filter(None, texts))
+        return text_of(item.get("role")), turn
     if kind == "reasoning":
         parts = (*objects_of(item.get("summary")), *objects_of(item.get("content")))
-        found.reasoning.extend(filter(None, (text_of(part.get("text")) for part in parts)))
-        return "assistant", found
+        turn.reasoning.extend(filter(None, (text_of(part.get("text")) for part in parts)))
+        return "assistant", turn
     if kind.endswith("_call_output"):
         output = item.get("output")
-        found.tool_output.extend(filter(None, [_output(output)]))
-        return "tool", found
+        turn.tool_output.extend(filter(None, [_output(output)]))
+        return "tool", turn
     if kind.endswith("_call"):
-        found.tools.append(text_of(item.get("name")) or kind.removesuffix("_call").replace("_", " "))
-        given = (item.get(name) for name in ("arguments", "input", "action"))
-        found.tool_input.extend(filter(None, map(as_text, given)))
-        return "assistant", found
-    return None, found
+        turn.tools.append(text_of(item.get("name")) or kind.removesuffix("_call").replace("_", " "))
+        inputs = (item.get(name) for name in ("arguments", "input", "action"))
+        turn.tool_input.extend(filter(None, map(as_text, inputs)))
+        return "assistant", turn
+    return None, turn
 
 
 def _output(output: Any) -> str | None:
@@ -174,8 +174,8 @@ def _output(output: Any) -> str | None:
     if isinstance(output, str) and output.startswith("{"):
         inner = json_line(output.encode("utf-8", "replace"))
         return text_of(object_of(inner).get("output")) or output
-    one = object_of(output)
-    return output_text(one["content"]) if "content" in one else output_text(output)
+    answer = object_of(output)
+    return output_text(answer["content"]) if "content" in answer else output_text(output)
 
 
 CODEX = FileFormat("Codex", _is_codex, _reader("Codex", _codex_line))

@@ -85,11 +85,9 @@ class TurnContent:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to read."""
         return not self.fields()
 
     def fields(self) -> dict[str, Any]:
-        """Return the fields of the record."""
         return without_empty(
             {
                 "text": _joined(self.texts),
@@ -105,21 +103,21 @@ class TurnContent:
 
 def anthropic_content(value: Any) -> TurnContent:
     """Read the content of a message as Claude writes it: a text, or a list of blocks."""
-    found = TurnContent()
+    turn = TurnContent()
     if isinstance(value, str):
-        found.texts.append(value)
+        turn.texts.append(value)
     for block in map(object_of, list_of(value)):
         kind = block.get("type")
         if kind == "text":
-            _add(found.texts, block.get("text"))
+            _add(turn.texts, block.get("text"))
         elif kind == "thinking":
-            _add(found.reasoning, block.get("thinking"))
+            _add(turn.reasoning, block.get("thinking"))
         elif kind in {"tool_use", "server_tool_use"}:
-            _add(found.tools, block.get("name"))
-            _add(found.tool_input, as_text(block.get("input")))
+            _add(turn.tools, block.get("name"))
+            _add(turn.tool_input, as_text(block.get("input")))
         elif isinstance(kind, str) and kind.endswith("tool_result"):
-            _add(found.tool_output, output_text(block.get("content")))
-    return found
+            _add(turn.tool_output, output_text(block.get("content")))
+    return turn
 
 
 def output_text(value: Any) -> str | None:
@@ -127,8 +125,8 @@ def output_text(value: Any) -> str | None:
     if isinstance(value, str):
         return value
     texts = (object_of(block).get("text") for block in list_of(value))
-    found = [text for text in texts if isinstance(text, str)]
-    return "\n".join(found) if found else as_text(value)
+    lines = [text for text in texts if isinstance(text, str)]
+    return "\n".join(lines) if lines else as_text(value)
 
 
 def as_text(value: Any) -> str | None:
@@ -142,16 +140,14 @@ def as_text(value: Any) -> str | None:
 
 
 def title_of(text: Any) -> str | None:
-    """Make a title of the beginning of a text."""
-    found = text_of(text)
-    if found is None:
+    whole = text_of(text)
+    if whole is None:
         return None
-    line = found.strip().splitlines()[0].strip()
+    line = whole.strip().splitlines()[0].strip()
     return line if len(line) <= _TITLE_CHARS else f"{line[: _TITLE_CHARS - 1]}…"
 
 
 def message_fields(data: Mapping[str, Any], content: TurnContent) -> dict[str, Any]:
-    """Put together the record of a message; fields without a value are left out."""
     return without_empty({**data, **content.fields()})
 
 
@@ -186,7 +182,6 @@ class CodingSession:
         return self.title or title_of(self.first_text)
 
     def note_message(self, author: str | None, text: str | None, time: str | None) -> None:
-        """Count a message."""
         self.message_count += 1
         if author == "user" and self.first_text is None:
             self.first_text = text

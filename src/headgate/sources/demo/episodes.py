@@ -26,8 +26,6 @@ _FILES = ("roof", "sheet", "home", "work", "talk")
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """One kind of thing that happens."""
-
     name: str
     #: The days on which it happens.
     days: Sequence[date]
@@ -52,12 +50,10 @@ class Happening:
     chance: random.Random = field(repr=False)
 
     def text(self, name: str, default: str = "") -> str:
-        """Return a text of the step with the values in it."""
         return self.fill(self.step.get(name, default))
 
     def texts(self, name: str) -> list[str]:
-        """Return a list of texts of the step with the values in them."""
-        return [self.fill(one) for one in self.step.get(name, ())]
+        return [self.fill(text) for text in self.step.get(name, ())]
 
     def fill(self, text: str | Sequence[str]) -> str:
         """Put the values into a text, or into one of several."""
@@ -71,26 +67,22 @@ def people() -> dict[str, str]:
 
 
 def happenings() -> Iterator[Happening]:
-    """Go through the year, episode by episode."""
     for name in _FILES:
         for written in _document(name)["episode"]:
-            yield from _happenings(_episode(written))
+            episode = Episode(
+                written["name"],
+                list(_days(written)),
+                written.get("pick", {}),
+                written.get("amount", {}),
+                written["step"],
+                is_work=written.get("weekdays", False),
+            )
+            yield from _happenings(episode)
 
 
 def _document(name: str) -> dict[str, Any]:
     return tomllib.loads(
         (resources.files("headgate.sources.demo") / "story" / f"{name}.toml").read_text(encoding="utf-8")
-    )
-
-
-def _episode(written: Mapping[str, Any]) -> Episode:
-    return Episode(
-        written["name"],
-        list(_days(written)),
-        written.get("pick", {}),
-        written.get("amount", {}),
-        written["step"],
-        is_work=written.get("weekdays", False),
     )
 
 

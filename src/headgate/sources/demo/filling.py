@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,23 +14,20 @@ from headgate.model.instants import instant
 from headgate.model.rows import Batch
 from headgate.sources.calendar.source import EVENTS, TASKS
 from headgate.sources.chat.streams import CHANNELS, MEMBERS, MESSAGES
-from headgate.sources.declaring import declaration
+from headgate.sources.declaring import StreamSpec, declaration
 from headgate.sources.demo.episodes import YEAR, Happening, happenings, people
+from headgate.sources.importing import once
 from headgate.sources.mail.source import MAIL_STREAMS
 from headgate.sources.money.ledger import MONEY_STREAMS
 from headgate.sources.notes import NOTE_STREAM
+from headgate.sources.parts import reference
+from headgate.sources.protocol import Attachment
 
 if TYPE_CHECKING:
     from headgate.store.engines.store import Store
 
-HOME_MAIL, WORK_MAIL, CALENDAR, CHAT, BANK, NOTES = (
-    "Home mail",
-    "Work mail",
-    "Calendar",
-    "Chat",
-    "Bank",
-    "Notes",
-)
+HOME_MAIL, WORK_MAIL, CALENDAR = "Home mail", "Work mail", "Calendar"
+CHAT, BANK, NOTES = "Chat", "Bank", "Notes"
 _MAIL = {"home": HOME_MAIL, "work": WORK_MAIL}
 _OWN = {"home": "me", "work": "work"}
 _ACCOUNTS = {
@@ -77,41 +73,39 @@ class Recorder:
         }
 
     def accounts(self) -> Iterator[Invented]:
-        """Make the records of the bank accounts."""
         for account in _ACCOUNTS.values():
             data = {**account, "bank": "Severn Vale Bank", "owner": "Nora Hallam", "currency": "GBP"}
             yield Invented(BANK, "accounts", data, datetime(2025, 1, 1))  # noqa: DTZ001 - all times are local
 
-    def records(self, one: Happening) -> Iterator[Invented]:
-        """Make the records of one step."""
-        return self._makers[one.step["kind"]](one)
+    def records(self, happening: Happening) -> Iterator[Invented]:
+        return self._makers[happening.step["kind"]](happening)
 
-    def _mail(self, one: Happening) -> Iterator[Invented]:
-        account = one.step["account"]
+    def _mail(self, happening: Happening) -> Iterator[Invented]:
+        account = happening.step["account"]
         connection, own = _MAIL[account], self._people[_OWN[account]]
-        thread = self._threads.get((account, one.key))
-        if thread is None or "subject" in one.step:
+        thread = self._threads.get((account, happening.key))
+        if thread is None or "subject" in happening.step:
             number = 1 if thread is None else int(thread.id.rpartition("-")[2]) + 1
-            thread = _Thread(f"{one.key}-{number}", one.text("subject"))
-            self._threads[account, one.key] = thread
-            yield Invented(connection, "threads", {"id": thread.id, "subject": thread.subject}, one.at)
-        writer = self._person(one.text("from"))
-        text = one.text("text")
-        data = self._message(one, thread, writer, own) | {"body": text, **_quoted(thread)}
-        files: list[dict[str, str]] = one.step.get("files", [])
+            thread = _Thread(f"{happening.key}-{number}", happening.text("subject"))
+            self._threads[account, happening.key] = thread
+            yield Invented(connection, "threads", {"id": thread.id, "subject": thread.subject}, happening.at)
+        writer = self._person(happening.text("from"))
+        text = happening.text("text")
+        data = self._message(happening, thread, writer, own) | {"body": text, **_quoted(thread)}
+        files: list[dict[str, str]] = happening.step.get("files", [])
         if files:
             data["has_attachments"] = True
         data["size"] = len(text) + 900
-        thread.last = (text, writer, one.at)
+        thread.last = (text, writer, happening.at)
         thread.messages.append(data["id"])
-        yield Invented(connection, "messages", data, one.at)
+        yield Invented(connection, "messages", data, happening.at)
         for file in files:
-            yield _attachment(connection, data["id"], file, one.at)
+            yield _attachment(connection, data["id"], file, happening.at)
 
-    def _message(self, one: Happening, thread: _Thread, writer: str, own: str) -> dict[str, Any]:
+    def _message(self, happening: Happening, thread: _Thread, writer: str, own: str) -> dict[str, Any]:
         name, _, address = writer.rstrip(">").partition(" <")
         is_answer = bool(thread.messages)
-        to = [self._person(text) for text in one.texts("to")]
+        to = [self._person(text) for text in happening.texts("to")]
         if is_answer and not to and thread.last is not None:
             to = [thread.last[1]]
         data: dict[str, Any] = {
@@ -121,9 +115,9 @@ class Recorder:
             "from": name,
             "from_address": address,
             "to": to or [own],
-            "sent_at": _utc(one.at),
+            "sent_at": _utc(happening.at),
             "folder": "Sent" if writer == own else "Inbox",
-            "labels": one.texts("labels"),
+            "labels": happening.texts("labels"),
             "is_read": True,
             "is_flagged": False,
             "has_attachments": False,
@@ -132,26 +126,26 @@ class Recorder:
             data["in_reply_to"] = thread.messages[-1]
         return data
 
-    def _chat(self, one: Happening) -> Iterator[Invented]:
-        name = one.text("channel")
+    def _chat(self, happening: Happening) -> Iterator[Invented]:
+        name = happening.text("channel")
         channel = name.lower().replace(" ", "-").replace("'", "")
         if name not in self._channels:
             self._channels.add(name)
             data = {"id": channel, "name": name, "service": "Larkchat", "kind": "group"}
-            yield Invented(CHAT, "channels", data, one.at)
-        at = one.at
-        for number, (author, text) in enumerate(one.step["lines"]):
+            yield Invented(CHAT, "channels", data, happening.at)
+        at = happening.at
+        for number, (author, text) in enumerate(happening.step["lines"]):
             data = {
-                "id": f"{one.key}-{channel}-{number}-{at:%m%d}",
+                "id": f"{happening.key}-{channel}-{number}-{at:%m%d}",
                 "channel_id": channel,
                 "channel": name,
-                "author": one.fill(author),
+                "author": happening.fill(author),
                 "sent_at": _utc(at),
-                "text": one.fill(text),
+                "text": happening.fill(text),
                 "kind": "message",
             }
             yield Invented(CHAT, "messages", data, at)
-            at += timedelta(seconds=one.chance.randrange(20, 400))
+            at += timedelta(seconds=happening.chance.randrange(20, 400))
 
     def _person(self, text: str) -> str:
         return self._people.get(text, text)
@@ -179,61 +173,61 @@ def _attachment(connection: str, message: str, file: Mapping[str, str], at: date
     return Invented(connection, "attachments", data, at, content)
 
 
-def _event(one: Happening) -> Iterator[Invented]:
-    step, is_whole_days = one.step, "days" in one.step
-    ends = one.at + timedelta(days=step.get("days", 0), hours=step.get("hours", 0))
-    title = one.text("title")
+def _event(happening: Happening) -> Iterator[Invented]:
+    step, is_whole_days = happening.step, "days" in happening.step
+    ends = happening.at + timedelta(days=step.get("days", 0), hours=step.get("hours", 0))
+    title = happening.text("title")
     data: dict[str, Any] = {
-        "id": f"{one.key}-{title}-{one.at:%m%d}",
+        "id": f"{happening.key}-{title}-{happening.at:%m%d}",
         "title": title,
         "calendar": step["calendar"],
-        "starts_at": one.at.date().isoformat() if is_whole_days else _utc(one.at),
+        "starts_at": happening.at.date().isoformat() if is_whole_days else _utc(happening.at),
         "ends_at": ends.date().isoformat() if is_whole_days else _utc(ends),
         "all_day": is_whole_days,
         "status": "confirmed",
         "is_busy": True,
-        **{name: text for name in ("location", "description") if (text := one.text(name))},
+        **{name: text for name in ("location", "description") if (text := happening.text(name))},
     }
     if "attendees" in step:
-        data["attendees"] = one.texts("attendees")
+        data["attendees"] = happening.texts("attendees")
     if step.get("series"):
-        data["series_id"] = one.key.rpartition("-")[0]
-    yield Invented(CALENDAR, "events", data, min(one.at, one.at - timedelta(days=1)))
+        data["series_id"] = happening.key.rpartition("-")[0]
+    yield Invented(CALENDAR, "events", data, min(happening.at, happening.at - timedelta(days=1)))
 
 
-def _payment(one: Happening) -> Iterator[Invented]:
-    amount, account = one.text("amount"), _ACCOUNTS[one.step["account"]]
+def _payment(happening: Happening) -> Iterator[Invented]:
+    amount, account = happening.text("amount"), _ACCOUNTS[happening.step["account"]]
     data: dict[str, Any] = {
-        "id": f"{one.key}-{one.at:%m%d}-{amount}",
+        "id": f"{happening.key}-{happening.at:%m%d}-{amount}",
         "account_id": account["id"],
-        "booked_on": one.at.date().isoformat(),
-        "description": one.text("description"),
-        "counterparty": one.text("counterparty"),
+        "booked_on": happening.at.date().isoformat(),
+        "description": happening.text("description"),
+        "counterparty": happening.text("counterparty"),
         "amount": float(amount),
         "amount_text": amount,
         "currency": "GBP",
-        "kind": one.step["payment"],
-        "category": one.text("category"),
+        "kind": happening.step["payment"],
+        "category": happening.text("category"),
         "status": "booked",
     }
-    if "reference" in one.step:
-        data["reference"] = one.text("reference")
-    yield Invented(BANK, "transactions", data, one.at)
+    if "reference" in happening.step:
+        data["reference"] = happening.text("reference")
+    yield Invented(BANK, "transactions", data, happening.at)
 
 
-def _note(one: Happening) -> Iterator[Invented]:
-    title, folder = one.text("title"), one.text("folder")
+def _note(happening: Happening) -> Iterator[Invented]:
+    title, folder = happening.text("title"), happening.text("folder")
     data = {
-        "id": f"{folder}/{one.key}.md",
+        "id": f"{folder}/{happening.key}.md",
         "title": title,
-        "text": one.text("text"),
+        "text": happening.text("text"),
         "folder": folder,
         "kind": "markdown",
-        "tags": one.texts("tags"),
-        "created_at": _utc(one.at),
-        "modified_at": _utc(one.at),
+        "tags": happening.texts("tags"),
+        "created_at": _utc(happening.at),
+        "modified_at": _utc(happening.at),
     }
-    yield Invented(NOTES, "notes", data, one.at)
+    yield Invented(NOTES, "notes", data, happening.at)
 
 
 def _utc(at: datetime) -> str:
@@ -255,12 +249,18 @@ _CONNECTORS: Mapping[str, str] = {
     BANK: "money",
     NOTES: "notes",
 }
+_DECLARED: Mapping[str, tuple[str, Sequence[StreamSpec]]] = {
+    "mail": ("Mail", MAIL_STREAMS),
+    "calendar": ("Calendar", (EVENTS, TASKS)),
+    "chat": ("Chat", (CHANNELS, MESSAGES, MEMBERS)),
+    "money": ("Bank statements", MONEY_STREAMS),
+    "notes": ("Notes", (NOTE_STREAM,)),
+}
 _END = instant(f"{YEAR + 1}-01-01T00:00:00Z") or 0
 _BATCH_LINES = 4_000
 
 
 def invented() -> Iterator[Invented]:
-    """Make every record of the year."""
     recorder = Recorder(people())
     yield from recorder.accounts()
     for happening in happenings():
@@ -274,41 +274,24 @@ async def fill(
 
     `show` is called with how many of them are written, and with how many there are.
     """
-    for key, document in _declarations().items():
-        await store.declare(ConnectorKey(key), document)
-    made = {
+    for key, (title, streams) in _DECLARED.items():
+        await store.declare(ConnectorKey(key), declaration(key, title, streams))
+    connections = {
         name: (await store.create_connection(ConnectorKey(key), name)).id for name, key in _CONNECTORS.items()
     }
     shelves: dict[tuple[str, str], list[bytes]] = {}
-    for one in invented():
-        if one.file is not None:
-            one.data["file"] = await _stored(store, one.file, one.data["mime_type"])
-        line = msgspec.json.encode({"data": one.data, "emitted_at": f"{one.at:%Y-%m-%dT%H:%M:%S}Z"})
-        shelves.setdefault((one.connection, one.stream), []).append(line)
+    for record in invented():
+        if record.file is not None:
+            attachment = Attachment(record.file, record.data["mime_type"])
+            await store.put_blob(once(attachment.content), attachment.mime_type)
+            record.data["file"] = reference(attachment)
+        line = msgspec.json.encode({"data": record.data, "emitted_at": f"{record.at:%Y-%m-%dT%H:%M:%S}Z"})
+        shelves.setdefault((record.connection, record.stream), []).append(line)
     total, done = sum(map(len, shelves.values())), 0
     for (connection, stream), lines in shelves.items():
         for start in range(0, len(lines), _BATCH_LINES):
             batch = lines[start : start + _BATCH_LINES]
-            await store.ingest(Batch(made[connection], StreamName(stream), batch, _END))
+            await store.ingest(Batch(connections[connection], StreamName(stream), batch, _END))
             done += len(batch)
             show(done, total)
-    return made, total
-
-
-def _declarations() -> dict[str, dict[str, Any]]:
-    return {
-        "mail": declaration("mail", "Mail", MAIL_STREAMS),
-        "calendar": declaration("calendar", "Calendar", [EVENTS, TASKS]),
-        "chat": declaration("chat", "Chat", [CHANNELS, MESSAGES, MEMBERS]),
-        "money": declaration("money", "Bank statements", MONEY_STREAMS),
-        "notes": declaration("notes", "Notes", [NOTE_STREAM]),
-    }
-
-
-async def _stored(store: Store, content: bytes, mime_type: str) -> dict[str, Any]:
-    async def pieces() -> AsyncGenerator[bytes]:
-        yield content
-
-    blob, size = await store.put_blob(pieces(), mime_type)
-    digest = hashlib.sha256(content).hexdigest()
-    return {"blob_id": blob, "mime_type": mime_type, "size_bytes": size, "sha256": digest}
+    return connections, total

@@ -21,8 +21,6 @@ PAGE_CHARS = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentFacts:
-    """What a document says of itself."""
-
     title: str | None = None
     author: str | None = None
     subject: str | None = None
@@ -130,16 +128,15 @@ def read_office(content: bytes, suffix: str) -> tuple[DocumentFacts, Iterator[Pa
     try:
         archive = zipfile.ZipFile(io.BytesIO(content))
         wanted = _WORD if suffix == ".docx" else _SLIDE if suffix == ".pptx" else _OPEN
-        parts = sorted((name for name in archive.namelist() if wanted.fullmatch(name)), key=_numbered)
+        parts = sorted(
+            (name for name in archive.namelist() if wanted.fullmatch(name)),
+            key=lambda name: (len(name), name),
+        )
     except _BROKEN as error:
         raise DocumentUnreadable(f"It is no such document: {type(error).__name__}.") from None
     if not parts:
         raise DocumentUnreadable("It has no text.")
     return _facts(archive), _pages(archive, parts[:_MAX_PARTS], is_open=wanted is _OPEN)
-
-
-def _numbered(name: str) -> tuple[int, str]:
-    return len(name), name
 
 
 def _pages(archive: zipfile.ZipFile, parts: list[str], *, is_open: bool) -> Iterator[PageText]:
@@ -157,11 +154,10 @@ def _pages(archive: zipfile.ZipFile, parts: list[str], *, is_open: bool) -> Iter
         raise
     except _BROKEN as error:
         yield from pages.end()
-        raise DocumentUnreadable(_reason(error)) from None
-
-
-def _reason(error: Exception) -> str:
-    return str(error) if isinstance(error, XmlRefused) else f"The rest is broken: {type(error).__name__}."
+        reason = (
+            str(error) if isinstance(error, XmlRefused) else f"The rest is broken: {type(error).__name__}."
+        )
+        raise DocumentUnreadable(reason) from None
 
 
 def _seen(events: Iterator[XmlEvent]) -> Iterator[XmlEvent]:
@@ -198,17 +194,17 @@ def _take(pages: PageBuilder, event: XmlEvent, *, is_open: bool) -> Iterator[Pag
 
 
 def _facts(archive: zipfile.ZipFile) -> DocumentFacts:
-    found: dict[str, str | None] = {}
+    properties: dict[str, str | None] = {}
     try:
         name = "docProps/core.xml" if "docProps/core.xml" in archive.namelist() else "meta.xml"
         with archive.open(name) as packed:
             for event in xml_events(io.BytesIO(packed.read(_MAX_FACTS_BYTES))):
                 if isinstance(event, XmlEnd) and event.name in _FACTS:
-                    found.setdefault(_FACTS[event.name], one_line(event.text, 1000))
+                    properties.setdefault(_FACTS[event.name], one_line(event.text, 1000))
     except _BROKEN:
         pass  # Without its properties a document is still one.
-    times = {name: _time(found.pop(name, None)) for name in ("created_at", "modified_at")}
-    return DocumentFacts(**found, **times)
+    times = {name: _time(properties.pop(name, None)) for name in ("created_at", "modified_at")}
+    return DocumentFacts(**properties, **times)
 
 
 def _time(text: str | None) -> str | None:

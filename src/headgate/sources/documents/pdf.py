@@ -15,6 +15,7 @@ from headgate.sources.documents.office import (
     DocumentUnreadable,
     PageText,
 )
+from headgate.sources.formats.json_values import list_of
 from headgate.sources.formats.texts import clean, one_line
 
 #: Drawing instructions of one page, and of all pages together: a page of text has some thousand.
@@ -106,29 +107,25 @@ def _content_bytes(page: Any) -> int:
 
 
 def _streams(contents: Any) -> list[Any]:
-    found = None if contents is None else contents.get_object()
-    return [one.get_object() for one in _listed(found)] or [found]
+    resolved = None if contents is None else contents.get_object()
+    return [stream.get_object() for stream in list_of(resolved)] or [resolved]
 
 
 def _is_bounded(stream: Any) -> bool:
     filters = cast("dict[str, Any]", stream).get("/Filter") if isinstance(stream, dict) else None
-    written = _listed(None if filters is None else filters.get_object())
-    return _PLAIN_FILTERS.issuperset(str(one) for one in written[:-1])
-
-
-def _listed(value: Any) -> list[Any]:
-    return cast("list[Any]", value) if isinstance(value, list) else []
+    written = list_of(None if filters is None else filters.get_object())
+    return _PLAIN_FILTERS.issuperset(str(name) for name in written[:-1])
 
 
 def _facts(reader: Any) -> DocumentFacts:
     try:
-        found = reader.metadata
+        metadata = reader.metadata
         return DocumentFacts(
-            title=one_line(_text(found.title), 300),
-            author=one_line(_text(found.author), 300),
-            subject=one_line(_text(found.subject), 1000),
-            created_at=_iso(found.creation_date),
-            modified_at=_iso(found.modification_date),
+            title=one_line(_text(metadata.title), 300),
+            author=one_line(_text(metadata.author), 300),
+            subject=one_line(_text(metadata.subject), 1000),
+            created_at=_iso(metadata.creation_date),
+            modified_at=_iso(metadata.modification_date),
         )
     except Exception:  # noqa: BLE001 - without its properties a document is still one
         return DocumentFacts()

@@ -18,24 +18,31 @@ def line(name: str, value: str) -> str:
 
 
 def escaped(text: object) -> str:
-    """Escape what would separate values or lines."""
     value = _SPECIAL.sub(lambda match: f"\\{match.group()}", str(text))
     return "\\n".join(value.splitlines()) if value else ""
 
 
 def texts(name: str, values: Iterable[object]) -> list[str]:
-    """Write a property once for each text that is there."""
     return [line(name, escaped(value)) for value in values if value not in (None, "")]
+
+
+def _members(row: Mapping[str, Any], **names: str) -> list[str]:
+    """Write the values of fields, each as a property of the name that it is given by."""
+    return [
+        text
+        for name, field in names.items()
+        for text in texts(name, row[field] if isinstance(row.get(field), list) else [row.get(field)])
+    ]
 
 
 def parameter(text: str) -> str:
     """Write the value of a parameter in quotes, which it cannot end."""
-    return '"' + "".join("'" if one == '"' else one for one in text if one.isprintable()) + '"'
+    return '"' + "".join("'" if letter == '"' else letter for letter in text if letter.isprintable()) + '"'
 
 
 def component(kind: str, lines: Iterable[str]) -> bytes:
     """Put lines between a beginning and an end, folded."""
-    return b"".join(_folded(one) for one in (f"BEGIN:{kind}", *lines, f"END:{kind}"))
+    return b"".join(_folded(text) for text in (f"BEGIN:{kind}", *lines, f"END:{kind}"))
 
 
 def _folded(text: str) -> bytes:
@@ -45,12 +52,12 @@ def _folded(text: str) -> bytes:
     # The reader joins bytes, but other programs want whole characters.
     pieces, piece = list[str](), ""
     size = 0
-    for one in text:
-        width = len(one.encode())
+    for letter in text:
+        width = len(letter.encode())
         if size + width > _LINE_BYTES:
             pieces.append(piece)
             piece, size = "", 1
-        piece += one
+        piece += letter
         size += width
     return "\r\n ".join([*pieces, piece]).encode() + b"\r\n"
 
@@ -64,18 +71,15 @@ _LOCAL_CHARS = 19
 
 
 def calendar_begin(name: str) -> bytes:
-    """Begin a file."""
     lines = ["VERSION:2.0", "PRODID:-//Headgate//EN", *texts("X-WR-CALNAME", [name])]
     return component("VCALENDAR", lines).removesuffix(b"END:VCALENDAR\r\n")
 
 
 def calendar_end() -> bytes:
-    """End a file."""
     return b"END:VCALENDAR\r\n"
 
 
 def event(row: Mapping[str, Any]) -> bytes:
-    """Write a record of events."""
     series, zone = row.get("series_id"), row.get("time_zone")
     # Of an occurrence that was read from a calendar, the id ends in when its series had it.
     original = _time("RECURRENCE-ID", str(row["id"])[len(series) + 1 :], None) if series else []
@@ -87,22 +91,21 @@ def event(row: Mapping[str, Any]) -> bytes:
         *_time("DTEND", row.get("ends_at"), zone),
         *(line("RRULE", rule) for rule in (row.get("recurrence") or "").split("; ") if rule),
         *([_person("ORGANIZER", row["organizer"])] if row.get("organizer") else ()),
-        *(_person("ATTENDEE", one) for one in row.get("attendees") or ()),
+        *(_person("ATTENDEE", attendee) for attendee in row.get("attendees") or ()),
         "TRANSP:TRANSPARENT" if row.get("is_busy") is False else "TRANSP:OPAQUE",
         *texts("CLASS", [(row.get("visibility") or "").upper()]),
-        *texts("X-GOOGLE-CONFERENCE", [row.get("meeting_url")]),
+        *_members(row, **{"X-GOOGLE-CONFERENCE": "meeting_url"}),
     ]
     return component("VEVENT", lines)
 
 
 def task(row: Mapping[str, Any]) -> bytes:
-    """Write a record of tasks."""
     times = {"DUE": "due_at", "DTSTART": "starts_at", "COMPLETED": "completed_at"}
     lines = [
         line("UID", escaped(row["id"])),
         *_described(row),
-        *(one for name, field in times.items() for one in _time(name, row.get(field), None)),
-        *texts("PRIORITY", [row.get("priority")]),
+        *(text for name, field in times.items() for text in _time(name, row.get(field), None)),
+        *_members(row, PRIORITY="priority"),
     ]
     return component("VTODO", lines)
 
@@ -110,16 +113,14 @@ def task(row: Mapping[str, Any]) -> bytes:
 def _described(row: Mapping[str, Any]) -> list[str]:
     stamps = {"LAST-MODIFIED": _compact(row.get("updated_at")), "CREATED": _compact(row.get("created_at"))}
     written = next((stamp for stamp in stamps.values() if stamp), _NO_STAMP)
-    categories = ",".join(escaped(one) for one in row.get("categories") or ())
+    categories = ",".join(escaped(text) for text in row.get("categories") or ())
     return [
         line("DTSTAMP", written),
-        *texts("SUMMARY", [row.get("title")]),
-        *texts("DESCRIPTION", [row.get("description")]),
-        *texts("LOCATION", [row.get("location")]),
+        *_members(row, SUMMARY="title", DESCRIPTION="description", LOCATION="location"),
         *texts("STATUS", [(row.get("status") or "").upper()]),
-        *texts("URL", [row.get("url")]),
+        *_members(row, URL="url"),
         *([line("CATEGORIES", categories)] if categories else ()),
-        *(line(name, one) for name, one in stamps.items() if one),
+        *(line(name, text) for name, text in stamps.items() if text),
     ]
 
 
@@ -145,8 +146,8 @@ def _compact(text: Any) -> str | None:
 
 
 def _person(name: str, text: str) -> str:
-    found = _PERSON.fullmatch(text)
-    label, address = found.groups() if found else ("", text)
+    match = _PERSON.fullmatch(text)
+    label, address = match.groups() if match else ("", text)
     scheme = "" if ":" in address else "mailto:"
     return line(f"{name};CN={parameter(label)}" if label else name, f"{scheme}{address}")
 
@@ -157,25 +158,20 @@ _KINDS = {"organisation": "org", "group": "group"}
 def card(row: Mapping[str, Any], photo: bytes | None) -> bytes:
     """Write a record of contacts; its id becomes the card's."""
     names = (row.get("family_name"), row.get("given_name"), None, None, None)
-    groups = ",".join(escaped(one) for one in row.get("groups") or ())
+    groups = ",".join(escaped(text) for text in row.get("groups") or ())
     lines = [
         "VERSION:4.0",
         line("UID", escaped(row["id"])),
-        *texts("FN", [row.get("name")]),
+        *_members(row, FN="name"),
         line("N", ";".join(escaped(name or "") for name in names)),
-        *texts("NICKNAME", [row.get("nickname")]),
+        *_members(row, NICKNAME="nickname"),
         line("KIND", _KINDS.get(row.get("kind") or "", "individual")),
-        *texts("EMAIL", row.get("emails") or ()),
-        *texts("TEL", row.get("phones") or ()),
-        *texts("IMPP", row.get("accounts") or ()),
-        *texts("ORG", [row.get("organisation")]),
-        *texts("TITLE", [row.get("job")]),
-        *texts("BDAY", [row.get("birthday")]),
-        *(line("ADR", f";;{escaped(one)};;;;") for one in row.get("addresses") or ()),
-        *texts("URL", row.get("websites") or ()),
+        *_members(row, EMAIL="emails", TEL="phones", IMPP="accounts"),
+        *_members(row, ORG="organisation", TITLE="job", BDAY="birthday"),
+        *(line("ADR", f";;{escaped(text)};;;;") for text in row.get("addresses") or ()),
+        *_members(row, URL="websites"),
         *([line("CATEGORIES", groups)] if groups else ()),
-        *texts("NOTE", [row.get("notes")]),
-        *texts("REV", [row.get("updated_at")]),
+        *_members(row, NOTE="notes", REV="updated_at"),
         *([line("PHOTO", row["photo_url"])] if row.get("photo_url") else ()),
         *(_photo(row["photo"], photo) if photo is not None else ()),
     ]

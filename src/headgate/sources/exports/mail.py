@@ -29,8 +29,6 @@ _NAME_CHARS = 80
 
 @dataclass(frozen=True, slots=True)
 class AttachedFile:
-    """A file of a message."""
-
     name: str | None
     mime_type: str
     content: bytes
@@ -43,13 +41,12 @@ def mbox_name(folder: str | None) -> PurePosixPath:
 
 
 def _safe(part: str) -> str:
-    return "".join(one if one.isprintable() and one not in '\\:*?"<>|' else "_" for one in part)[
+    return "".join(letter if letter.isprintable() and letter not in '\\:*?"<>|' else "_" for letter in part)[
         :_NAME_CHARS
     ].lstrip(".")
 
 
 def entry(row: Mapping[str, Any], files: Sequence[AttachedFile]) -> bytes:
-    """Write a record of messages."""
     moment = datetime.fromisoformat(row["sent_at"]) if row.get("sent_at") else None
     envelope = "From -" if moment is None else f"From - {moment.strftime('%a %b %d %H:%M:%S %Y')}"
     head = "\n".join(_headers(row, moment)).encode()
@@ -61,13 +58,17 @@ def _headers(row: Mapping[str, Any], moment: datetime | None) -> list[str]:
     people: dict[str, list[str]] = {"From": [row["from"]] if row.get("from") else []}
     people |= {name.title(): row.get(name) or [] for name in ("to", "cc", "bcc")}
     ids = {"Message-ID": row.get("internet_message_id"), "In-Reply-To": row.get("in_reply_to")}
-    labels = ",".join(_quoted_label(one) for one in row.get("labels") or ())
+    labels = ",".join(_quoted_label(text) for text in row.get("labels") or ())
     status = "".join(letter for letter, name in (("R", "is_read"), ("F", "is_flagged")) if row.get(name))
     is_known = row.get("is_read") is not None or row.get("is_flagged") is not None
     return [
-        *(f"{name}: {', '.join(map(_address, found))}" for name, found in people.items() if found),
+        *(
+            f"{name}: {', '.join(map(_address, addresses))}"
+            for name, addresses in people.items()
+            if addresses
+        ),
         _header("Subject", row.get("subject") or ""),
-        *(f"{name}: <{_one_line(one)}>" for name, one in ids.items() if one),
+        *(f"{name}: <{_one_line(text)}>" for name, text in ids.items() if text),
         *([f"Date: {format_datetime(moment)}"] if moment else ()),
         # What Gmail calls a thread: the one of the record.
         _header("X-GM-THRID", row.get("thread_id") or ""),
@@ -87,8 +88,8 @@ def _one_line(value: str) -> str:
 
 
 def _address(text: str) -> str:
-    found = _PERSON.fullmatch(_one_line(text))
-    name, address = found.groups() if found else ("", _one_line(text))
+    match = _PERSON.fullmatch(_one_line(text))
+    name, address = match.groups() if match else ("", _one_line(text))
     return formataddr((name, address)) if address.isascii() else Header(_one_line(text), "utf-8").encode()
 
 

@@ -41,12 +41,10 @@ class ContentLine:
     value: str
 
     def parameter(self, name: str) -> str | None:
-        """Return the first value of a parameter."""
         return next(iter(self.parameters.get(name, ())), None)
 
     @property
     def text(self) -> str:
-        """The value as one text."""
         return unescaped(self.value).strip()
 
     @property
@@ -104,20 +102,22 @@ def content_line(text: str) -> ContentLine | None:
         return None
     parameters: dict[str, list[str]] = {}
     at = name.end()
-    while (found := _PARAMETER.match(text, at)) is not None:
-        label, values = found.group(1).upper(), _values(found.group(2))
+    while (parameter := _PARAMETER.match(text, at)) is not None:
+        label, values = parameter.group(1).upper(), _values(parameter.group(2))
         # vCard 2.1 writes types and encodings without the name of the parameter.
-        parameters.setdefault(label if found.group(2) is not None else "TYPE", []).extend(values or [label])
-        at = found.end()
+        parameters.setdefault(label if parameter.group(2) is not None else "TYPE", []).extend(
+            values or [label]
+        )
+        at = parameter.end()
     if text[at : at + 1] != ":":
         return None
     return _without_quoting(ContentLine(name.group(1).upper(), parameters, text[at + 1 :]))
 
 
-def properties(found: Sequence[str]) -> Iterator[ContentLine]:
+def properties(lines: Sequence[str]) -> Iterator[ContentLine]:
     """Yield the properties of a component, without those of components inside it."""
     depth = 0
-    for text in found:
+    for text in lines:
         mark = text[:6].upper()
         if mark == "BEGIN:":
             depth += 1
@@ -144,8 +144,8 @@ def _split(pattern: re.Pattern[str], value: str) -> Iterator[str]:
 
 
 def _values(text: str | None) -> list[str]:
-    found = [quoted or plain for quoted, plain in _PARAMETER_VALUE.findall(text or "")]
-    return [re.sub(r"\^[n'^]", lambda match: _CARET[match.group()], value) for value in found]
+    values = [quoted or plain for quoted, plain in _PARAMETER_VALUE.findall(text or "")]
+    return [re.sub(r"\^[n'^]", lambda match: _CARET[match.group()], value) for value in values]
 
 
 def _without_quoting(line: ContentLine) -> ContentLine:
@@ -185,10 +185,10 @@ def _is_soft_break(buffer: bytearray) -> bool:
 
 
 def _delimiter(raw: bytes) -> tuple[bytes, str]:
-    found = _DELIMITER.match(raw) if len(raw) <= _PARAMETER_CHARS else None
-    if found is None:
+    match = _DELIMITER.match(raw) if len(raw) <= _PARAMETER_CHARS else None
+    if match is None:
         return b"", ""
-    return found[1].upper(), clean(found[2].decode("latin-1")).strip().upper()
+    return match[1].upper(), clean(match[2].decode("latin-1")).strip().upper()
 
 
 def _excess(size: int, count: int) -> str | None:

@@ -30,12 +30,10 @@ class ForeignDatabase:
         return self._connection.execute(sql, tuple(values))
 
     def tables(self) -> list[str]:
-        """Return the names of the ordinary tables, in order."""
         named = "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' ORDER BY name"
         return [name for (name,) in self.rows(named) if not name.startswith("sqlite_")]
 
     def columns(self, table: str) -> list[str]:
-        """Return the names of a table's columns, in order; none if there is no such table."""
         return [name for (name,) in self.rows("SELECT name FROM pragma_table_info(?)", (table,))]
 
 

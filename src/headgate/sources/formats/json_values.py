@@ -34,8 +34,6 @@ _CLOSES = frozenset({"end_map", "end_array"})
 
 @dataclass(frozen=True, slots=True)
 class JsonValue:
-    """A value that was found."""
-
     #: The path: names joined by points, ``item`` for the values of a list.
     path: str
     value: Any
@@ -106,9 +104,9 @@ class _WantedValues:
         events = _parser.basic_parse(reader, buf_size=_CHUNK_BYTES)
         for event, value in cast("Iterator[tuple[str, Any]]", events):
             reader.event_bytes = reader.done_bytes
-            found = self._outside(event, value) if self._value is None else self._inside(event, value)
-            if found is not None:
-                yield found
+            wanted = self._outside(event, value) if self._value is None else self._inside(event, value)
+            if wanted is not None:
+                yield wanted
 
     def _outside(self, event: str, value: Any) -> JsonValue | None:
         path = self._paths[-1][1] if self._depth < MAX_DEPTH else None
@@ -192,9 +190,9 @@ class _ValueBuilder:
             self._open.pop()
             self._names.pop()
         elif event in _OPENS:
-            made: dict[str, Any] | list[Any] = {} if event == "start_map" else []
-            self._put(made)
-            self._open.append(made)
+            container: dict[str, Any] | list[Any] = {} if event == "start_map" else []
+            self._put(container)
+            self._open.append(container)
             self._names.append("")
         else:
             self._put(_plain(value))
@@ -217,17 +215,14 @@ def _below(path: str, name: str) -> str:
 
 
 def object_of(value: Any) -> dict[str, Any]:
-    """Return a value if it is an object, else an empty one."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def objects_of(value: Any) -> list[dict[str, Any]]:
-    """Return the objects of a value that is a list."""
-    return [cast("dict[str, Any]", one) for one in list_of(value) if isinstance(one, dict)]
+    return [cast("dict[str, Any]", member) for member in list_of(value) if isinstance(member, dict)]
 
 
 def list_of(value: Any) -> list[Any]:
-    """Return a value if it is a list, else an empty one."""
     return cast("list[Any]", value) if isinstance(value, list) else []
 
 
@@ -238,10 +233,10 @@ def json_rows(
     row: Callable[[str, dict[str, Any]], list[Row]],
 ) -> Iterator[Row | Reject]:
     """Read the objects at some paths of a JSON file; one that becomes no row is rejected."""
-    for number, found in enumerate(json_values(content, paths), 1):
+    for number, entry in enumerate(json_values(content, paths), 1):
         place = f"{file.name}, entry {number}"
-        if found.problem is not None:
-            yield Reject(place, found.problem)
+        if entry.problem is not None:
+            yield Reject(place, entry.problem)
             continue
-        rows = row(found.path, object_of(found.value))
+        rows = row(entry.path, object_of(entry.value))
         yield from rows or [Reject(place, "It has no time, or nothing else that can be read.")]

@@ -55,14 +55,14 @@ def encoding_of(head: bytes) -> str:
 
 
 def decode(content: bytes) -> str:
-    """Decode a whole text in the same way."""
-    return "".join(decoded(io.BytesIO(content), content))
+    return "".join(decoded_pieces(io.BytesIO(content), content))
 
 
-def decoded(content: IO[bytes], head: bytes) -> Iterator[str]:
+def decoded_pieces(content: IO[bytes], head: bytes) -> Iterator[str]:
     """Decode a text piece by piece; every kind of line end becomes a plain one."""
     encoding = encoding_of(head)
-    decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder(encoding)(_errors(encoding)), True)
+    errors = _BAD_BYTES if encoding.startswith("utf-8") else "replace"
+    decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder(encoding)(errors), True)
     while chunk := content.read(_CHUNK):
         yield decoder.decode(chunk)
     yield decoder.decode(b"", final=True)
@@ -71,7 +71,7 @@ def decoded(content: IO[bytes], head: bytes) -> Iterator[str]:
 def lines(content: IO[bytes], head: bytes) -> Iterator[str]:
     """Yield the lines with their ends; one that is too long comes in pieces of `MAX_LINE` characters."""
     rest = ""
-    for piece in decoded(content, head):
+    for piece in decoded_pieces(content, head):
         *whole, rest = (rest + piece).split("\n")
         yield from (f"{line}\n" for line in whole)
         while len(rest) > MAX_LINE:
@@ -79,10 +79,6 @@ def lines(content: IO[bytes], head: bytes) -> Iterator[str]:
             rest = rest[MAX_LINE:]
     if rest:
         yield rest
-
-
-def _errors(encoding: str) -> str:
-    return _BAD_BYTES if encoding.startswith("utf-8") else "replace"
 
 
 #: A longer line is no text that a person or a program wrote as one.

@@ -27,14 +27,20 @@ def clean(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-def decoded(content: bytes, charset: str = "utf-8") -> str:
-    """Read bytes as text; those that are not of the charset are read as Windows-1252, which older programs write."""
-    for name in (charset, "cp1252"):
+def decoded(content: bytes, charset: str = "utf-8", *others: str, errors: str = "strict") -> str:
+    """Read bytes in the first charset that they fit, else as Windows-1252, which older programs write.
+
+    `errors` says what becomes of bytes that stand for nothing there; by default they make the whole text Latin-1.
+    """
+    for name in (charset, *others):
         try:
             return clean(content.decode(name))
         except (LookupError, ValueError):
             continue
-    return clean(content.decode("latin-1"))
+    try:
+        return clean(content.decode("cp1252", errors))
+    except ValueError:
+        return clean(content.decode("latin-1"))
 
 
 def text_of(value: Any) -> str | None:
@@ -54,12 +60,11 @@ def integer_of(value: Any) -> int | None:
 
 def id_of(text: str) -> str:
     """Return an id of a file as part of a key: the text itself, or its digest if it is empty or very long."""
-    found = clean(text.strip())
-    return found if 0 < len(found) <= _MAX_ID_CHARS else digest_of(found)
+    stripped = clean(text.strip())
+    return stripped if 0 < len(stripped) <= _MAX_ID_CHARS else digest_of(stripped)
 
 
 def without_empty(data: dict[str, Any]) -> dict[str, Any]:
-    """Leave out fields without a value."""
     return {name: value for name, value in data.items() if value not in (None, "", [])}
 
 
@@ -103,7 +108,6 @@ def iso_us(microseconds: Any) -> str | None:
 
 
 def number_of(value: Any) -> float | None:
-    """Read a number, also one that is written as text."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:

@@ -17,8 +17,6 @@ class XmlRefused(ValueError):
 
 
 class XmlStart(NamedTuple):
-    """An element begins."""
-
     name: str
     attributes: Mapping[str, str]
 

@@ -89,9 +89,9 @@ def _is_history(file: InputFile) -> bool:
     if not file.head.startswith(HEADER):
         return False
     return any(
-        file.name.rpartition("/")[2] in one.file_names
-        or all(b"CREATE TABLE " + table.encode() in file.head for table in one.tables)
-        for one in _FORMATS
+        file.name.rpartition("/")[2] in form.file_names
+        or all(b"CREATE TABLE " + table.encode() in file.head for table in form.tables)
+        for form in _FORMATS
     )
 
 
@@ -102,14 +102,13 @@ def _read(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]:
 
 
 def _takeout_visits(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]:
-    """Read the visits that Chrome sends to a Takeout: each has its address, title and time."""
     keys = OrderedKeys()
 
-    def row(_path: str, one: dict[str, Any]) -> list[Row]:
-        visited_at, address = iso_us(one.get("time_usec")), one_line(text_of(one.get("url")), _MAX_URL)
+    def row(_path: str, entry: dict[str, Any]) -> list[Row]:
+        visited_at, address = iso_us(entry.get("time_usec")), one_line(text_of(entry.get("url")), _MAX_URL)
         if visited_at is None or address is None:
             return []
-        title = one_line(text_of(one.get("title")), _MAX_TITLE)
+        title = one_line(text_of(entry.get("title")), _MAX_TITLE)
         visit = _visit(keys.key(visited_at, "chrome", address), visited_at, address, title)
         return [Row("visits", without_empty({**visit, "browser": "chrome"}))]
 
@@ -120,11 +119,11 @@ def _database_visits(file: InputFile) -> Iterator[Row | Reject]:
     try:
         with file.on_disk() as path, opened(path) as database:
             tables = set(database.tables())
-            found = next((one for one in _FORMATS if one.tables <= tables), None)
-            if found is None:
+            known = next((form for form in _FORMATS if form.tables <= tables), None)
+            if known is None:
                 yield Reject(file.name, "It is no history of a browser that is known here.")
                 return
-            yield from _visits(file.name, database, found)
+            yield from _visits(file.name, database, known)
     except (InvalidRequest, DatabaseError):
         yield Reject(file.name, "The database is damaged; the rest of it cannot be read.")
 

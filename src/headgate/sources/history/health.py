@@ -95,33 +95,33 @@ class _HealthReader:
             return self._finished(workout)
         return None
 
-    def _measurement(self, found: Mapping[str, str]) -> Row | str:
-        started_at, kind = iso_of(found.get("startDate")), _kind(found.get("type"))
+    def _measurement(self, record: Mapping[str, str]) -> Row | str:
+        started_at, kind = iso_of(record.get("startDate")), _kind(record.get("type"))
         if started_at is None or kind is None:
             return "It has no time or no type."
-        ended_at, text = iso_of(found.get("endDate")), found.get("value", "")
+        ended_at, text = iso_of(record.get("endDate")), record.get("value", "")
         number = number_of(text)
-        origin = one_line(found.get("sourceName"), 300)
+        origin = one_line(record.get("sourceName"), 300)
         data: dict[str, Any] = {
             "id": self._keys.key(started_at, kind, ended_at, text[:1000], origin),
             "kind": kind,
             "value": number,
             "state": _kind(text) if number is None else None,
-            "unit": one_line(found.get("unit"), 100),
+            "unit": one_line(record.get("unit"), 100),
             "started_at": started_at,
             "ended_at": ended_at,
             "origin": origin,
         }
         return Row("measurements", without_empty(data))
 
-    def _finished(self, found: Mapping[str, str]) -> Row | str:
-        started_at, kind = iso_of(found.get("startDate")), _kind(found.get("workoutActivityType"))
+    def _finished(self, workout: Mapping[str, str]) -> Row | str:
+        started_at, kind = iso_of(workout.get("startDate")), _kind(workout.get("workoutActivityType"))
         if started_at is None or kind is None:
             return "It has no time or no type."
-        minutes = number_of(found.get("duration"))
-        distance, distance_unit = self._sum("Distance", found, "totalDistance")
-        energy, energy_unit = self._sum("ActiveEnergyBurned", found, "totalEnergyBurned")
-        ended_at, origin = iso_of(found.get("endDate")), one_line(found.get("sourceName"), 300)
+        minutes = number_of(workout.get("duration"))
+        distance, distance_unit = self._sum("Distance", workout, "totalDistance")
+        energy, energy_unit = self._sum("ActiveEnergyBurned", workout, "totalEnergyBurned")
+        ended_at, origin = iso_of(workout.get("endDate")), one_line(workout.get("sourceName"), 300)
         data: dict[str, Any] = {
             "id": self._keys.key(started_at, "workout", kind, ended_at, origin),
             "kind": kind,
@@ -129,7 +129,7 @@ class _HealthReader:
             "ended_at": ended_at,
             "minutes": None
             if minutes is None
-            else minutes * _MINUTES.get(found.get("durationUnit", "min"), 1.0),
+            else minutes * _MINUTES.get(workout.get("durationUnit", "min"), 1.0),
             "distance": distance,
             "distance_unit": distance_unit,
             "energy": energy,
@@ -138,12 +138,12 @@ class _HealthReader:
         }
         return Row("workouts", without_empty(data))
 
-    def _sum(self, kind: str, found: Mapping[str, str], older: str) -> tuple[float | None, str | None]:
+    def _sum(self, kind: str, workout: Mapping[str, str], older: str) -> tuple[float | None, str | None]:
         """Look for a sum where newer exports have it, then where older ones do."""
         for name, statistics in self._statistics.items():
             if kind in name:
                 return number_of(statistics.get("sum")), one_line(statistics.get("unit"), 100)
-        return number_of(found.get(older)), one_line(found.get(f"{older}Unit"), 100)
+        return number_of(workout.get(older)), one_line(workout.get(f"{older}Unit"), 100)
 
 
 def _kind(name: str | None) -> str | None:

@@ -119,7 +119,7 @@ def _video(keys: OrderedKeys, entry: dict[str, Any]) -> list[Row]:
     if "search_query=" in (url or ""):
         query = _AFTER.sub("", _SEARCHED_BEFORE.sub("", title))
         return [Row("searches", without_empty({"id": key, "query": query, "url": url, "searched_at": at}))]
-    channel = next((object_of(one) for one in objects_of(entry.get("subtitles"))), dict[str, Any]())
+    channel = next((object_of(subtitle) for subtitle in objects_of(entry.get("subtitles"))), dict[str, Any]())
     data = {
         "id": key,
         "title": _AFTER.sub("", _WATCHED_BEFORE.sub("", title)),

@@ -92,15 +92,10 @@ def _read(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]:
 
 def _rows(keys: OrderedKeys, path: str, entry: dict[str, Any]) -> list[Row]:
     if path == "locations.item":
-        return _position(keys, _record_time(entry), _e7(entry), entry)
+        return _position(keys, _moment(entry, "timestamp"), _e7(entry), entry)
     if path == "timelineObjects.item":
         return _older(keys, entry)
     return _segment(keys, entry)
-
-
-def _record_time(entry: dict[str, Any]) -> str | None:
-    milliseconds = integer_of(entry.get("timestampMs"))
-    return iso_of(entry.get("timestamp")) or (None if milliseconds is None else iso_us(milliseconds * 1000))
 
 
 def _older(keys: OrderedKeys, entry: dict[str, Any]) -> list[Row]:
@@ -126,15 +121,17 @@ def _segment(keys: OrderedKeys, entry: dict[str, Any]) -> list[Row]:
         kind = _text(object_of(activity.get("topCandidate")), "type")
         ends = _point(activity.get("start")), _point(activity.get("end"))
         rows += _trip(keys, span, kind, ends, number_of(activity.get("distanceMeters")))
-    for one in objects_of(entry.get("timelinePath"))[:_MAX_POINTS]:
-        rows += _position(keys, _path_time(one, span[0]), _point(one.get("point")), {"source": "timeline"})
+    for point in objects_of(entry.get("timelinePath"))[:_MAX_POINTS]:
+        rows += _position(
+            keys, _path_time(point, span[0]), _point(point.get("point")), {"source": "timeline"}
+        )
     return rows
 
 
-def _path_time(one: dict[str, Any], start: str | None) -> str | None:
-    if at := iso_of(one.get("time")):
+def _path_time(point: dict[str, Any], start: str | None) -> str | None:
+    if at := iso_of(point.get("time")):
         return at
-    minutes = number_of(one.get("durationMinutesOffsetFromStartTime"))
+    minutes = number_of(point.get("durationMinutesOffsetFromStartTime"))
     begun = None if start is None else instant(start)
     return None if begun is None or minutes is None else iso_us(begun + round(minutes) * _MINUTE_US)
 
@@ -204,13 +201,13 @@ def _trip(
 
 
 def _span(entry: dict[str, Any], start: str, end: str) -> tuple[str | None, str | None]:
-    times = [iso_of(entry.get(name)) or _milliseconds(entry.get(f"{name}Ms")) for name in (start, end)]
-    return times[0], times[1]
+    return _moment(entry, start), _moment(entry, end)
 
 
-def _milliseconds(value: Any) -> str | None:
-    number = integer_of(value)
-    return None if number is None else iso_us(number * 1000)
+def _moment(entry: dict[str, Any], name: str) -> str | None:
+    """Read a time; older exports have it in milliseconds."""
+    milliseconds = integer_of(entry.get(f"{name}Ms"))
+    return iso_of(entry.get(name)) or (None if milliseconds is None else iso_us(milliseconds * 1000))
 
 
 def _e7(entry: dict[str, Any]) -> Point:
@@ -220,8 +217,8 @@ def _e7(entry: dict[str, Any]) -> Point:
 
 def _point(value: Any) -> Point:
     text = value if isinstance(value, str) else text_of(object_of(value).get("latLng"))
-    found = _POINT.search(text[:200]) if text else None
-    return _on_earth(float(found[1]), float(found[2])) if found else None
+    match = _POINT.search(text[:200]) if text else None
+    return _on_earth(float(match[1]), float(match[2])) if match else None
 
 
 def _on_earth(latitude: float, longitude: float) -> Point:

@@ -82,12 +82,12 @@ def _members(
     try:
         NOTE.read_file(name)
         if lower.endswith(".zip"):
-            found = _zip_members(content, stack)
+            members = _zip_members(content, stack)
         elif lower.endswith(_TARS):
-            found = _tar_members(name, content, size, stack)
+            members = _tar_members(name, content, size, stack)
         else:
-            found = iter([_gzip_member(name, lambda: cast("IO[bytes]", _Shared(content)), size)])
-        for file in found:
+            members = iter([_gzip_member(name, lambda: cast("IO[bytes]", _Shared(content)), size)])
+        for file in members:
             yield from [file] if is_inside else _inner(file, stack)
     except (*_BROKEN, OSError) as error:
         raise InvalidRequest(
@@ -103,15 +103,17 @@ def _inner(file: InputFile, stack: ExitStack) -> Iterator[InputFile]:
             _copy(content, copy, file.name)
         copy.seek(0)
         for member in _members(file.name, copy, file.size_bytes, stack, is_inside=True):
-            yield _renamed(member, f"{file.name}/{member.name}")
+            yield InputFile(
+                f"{file.name}/{member.name}",
+                member.size_bytes,
+                member.open,
+                member.on_disk,
+                member.modified_at,
+            )
     elif file.suffix == ".gz":
         yield _gzip_member(file.name, file.open, file.size_bytes)
     else:
         yield file
-
-
-def _renamed(file: InputFile, name: str) -> InputFile:
-    return InputFile(name, file.size_bytes, file.open, file.on_disk, file.modified_at)
 
 
 class _Shared(io.RawIOBase):
@@ -137,8 +139,8 @@ class _Shared(io.RawIOBase):
 
 def _zip_members(content: IO[bytes], stack: ExitStack) -> Iterator[InputFile]:
     archive = stack.enter_context(zipfile.ZipFile(content))
-    members = [one for one in archive.infolist() if not one.is_dir()]
-    _refuse_size(len(members), sum(one.file_size for one in members))
+    members = [entry for entry in archive.infolist() if not entry.is_dir()]
+    _refuse_size(len(members), sum(entry.file_size for entry in members))
     for member in members:
         if not _is_wanted(member.filename):
             continue

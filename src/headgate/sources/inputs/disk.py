@@ -28,7 +28,7 @@ def tree_of(path: Path) -> InputTree:
         InvalidRequest: there is nothing at the path.
     """
     if path.is_dir():
-        files = (_file(found, found.relative_to(path).as_posix()) for found in _walk(path))
+        files = (_file(entry, entry.relative_to(path).as_posix()) for entry in _walk(path))
         return InputTree(export_label(path.resolve().name), sorted(files, key=lambda file: file.name))
     if path.is_file():
         return InputTree(path.stem, (_file(path, path.name),))
@@ -66,13 +66,13 @@ def _is_hidden(entry: Path) -> bool:
 
 
 def _file(path: Path, name: str) -> InputFile:
-    found = path.stat()
+    status = path.stat()
     return InputFile(
         name=name,
-        size_bytes=found.st_size,
+        size_bytes=status.st_size,
         open=partial(opened_file, path),
         on_disk=partial(_itself, path),
-        modified_at=found.st_mtime_ns // 1000,
+        modified_at=status.st_mtime_ns // 1000,
     )
 
 
@@ -85,7 +85,6 @@ class _SteppingFile(io.FileIO):
 
 
 def opened_file(path: Path) -> io.BufferedReader:
-    """Open a file for reading."""
     return io.BufferedReader(_SteppingFile(path), _BUFFER_BYTES)
 
 
@@ -97,43 +96,43 @@ def _itself(path: Path) -> Generator[Path]:
 #: How programs call what they have not finished writing.
 _UNFINISHED = (".part", ".crdownload", ".download", ".tmp")
 #: The names, sizes and times of change of all files of an entry.
-_Looks = tuple[tuple[str, int, int | None], ...]
+_Description = tuple[tuple[str, int, int | None], ...]
 
 
 def settled_entries(directory: Path, wait: Callable[[], None]) -> Iterator[Path]:
-    """Yield each file or directory in a directory once it looks as it did before the last wait, and again after a change.
+    """Yield each file or directory in a directory once it has not changed since the last wait, and again after a change.
 
     A directory in it is one entry: an unpacked export, a Maildir. Hidden entries, links and unfinished downloads are
     left out.
     """
-    given: dict[Path, _Looks] = {}
-    before: dict[Path, _Looks] = {}
+    settled: dict[Path, _Description] = {}
+    before: dict[Path, _Description] = {}
     while True:
-        now = _looks_of_all(directory)
-        given = {path: looks for path, looks in given.items() if path in now}
-        for path, looks in now.items():
+        now = _describe_all(directory)
+        settled = {path: description for path, description in settled.items() if path in now}
+        for path, description in now.items():
             # What was given before this one may have taken hours.
-            if before.get(path) == looks != given.get(path) and _looks(path) == looks:
-                given[path] = looks
+            if before.get(path) == description != settled.get(path) and _describe(path) == description:
+                settled[path] = description
                 yield path
         before = now
         wait()
 
 
-def _looks_of_all(directory: Path) -> dict[Path, _Looks]:
+def _describe_all(directory: Path) -> dict[Path, _Description]:
     try:
         entries = sorted(directory.iterdir())
     except OSError as error:
         raise InvalidRequest(f"{directory}: {error.strerror}.", hint="Give a directory.") from None
-    found = ((path, _looks(path)) for path in entries if _is_watched(path))
-    return {path: looks for path, looks in found if looks}
+    described = ((path, _describe(path)) for path in entries if _is_watched(path))
+    return {path: description for path, description in described if description}
 
 
 def _is_watched(path: Path) -> bool:
     return not path.name.startswith(".") and path.suffix not in _UNFINISHED and not path.is_symlink()
 
 
-def _looks(path: Path) -> _Looks:
+def _describe(path: Path) -> _Description:
     """Describe an entry; empty if it has no files, or has gone."""
     try:
         return tuple((file.name, file.size_bytes, file.modified_at) for file in tree_of(path).files)

@@ -41,7 +41,6 @@ class InputFile:
 
     @property
     def stem(self) -> str:
-        """The name without directories and ending."""
         return PurePosixPath(self.name).stem
 
     @property
@@ -79,11 +78,9 @@ class InputTree:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """The names of all files."""
         return frozenset(file.name for file in self.files)
 
     def find(self, name: str) -> InputFile | None:
-        """Return the file of a name."""
         return next((file for file in self.files if file.name == name), None)
 
 

@@ -111,7 +111,7 @@ def fold(text: str) -> tuple[str, str]:
     match = _EARLIER.search(text) if any(sign in text for sign in _SIGNS) else None
     text, earlier = (text, "") if match is None else (text[: match.start()], text[match.start() :])
     new, quoted = _by_lines(text) if "\n>" in f"\n{text}" else (text, "")
-    quoted = "\n\n".join(one for one in (quoted.strip("\n"), earlier.strip()) if one)
+    quoted = "\n\n".join(part for part in (quoted.strip("\n"), earlier.strip()) if part)
     return (new.strip(), quoted) if new.strip() else (f"{text}{earlier}".strip(), "")
 
 

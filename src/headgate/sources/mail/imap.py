@@ -20,7 +20,7 @@ from headgate.errors import (
     UpstreamProtocolError,
     UpstreamUnreachable,
 )
-from headgate.sources.deadlines import Connections, cut_at_deadline
+from headgate.sources.accounts import Connections, cut_at_deadline
 from headgate.sources.mail.imap_clients import (
     BoundedImap,
     BoundedImapTls,
@@ -56,8 +56,6 @@ _UNREADABLE = (ValueError, IndexError, KeyError, TypeError, AttributeError)
 
 
 class ImapSource(LiveSource):
-    """Mail of an IMAP account."""
-
     name = "imap"
     title = "Mail account"
     streams = MAIL_STREAMS
@@ -154,28 +152,28 @@ def _sign_in(client: imaplib.IMAP4, settings: Mapping[str, str], secret: str) ->
 
 def _folders(client: imaplib.IMAP4, settings: Mapping[str, str]) -> list[ImapFolder]:
     """Choose the folders. Gmail shows a message in a folder for each of its labels: one folder has them all."""
-    found = [
+    folders = [
         listed_folder
         for listed_folder in listed_folders(_answers(client.list()))
         if _LEFT_OUT.isdisjoint(listed_folder.flags)
     ]
     wanted = [name.strip() for name in (settings.get("folders") or "").split(",") if name.strip()]
     if wanted:
-        missing = set(wanted) - {one.name for one in found}
+        missing = set(wanted) - {folder.name for folder in folders}
         if missing:
             raise ConfigInvalid(f"The account has no folder '{min(missing)}'.", hint="Correct 'folders'.")
-        return [one for one in found if one.name in wanted]
-    everything = [one for one in found if "\\all" in one.flags]
+        return [folder for folder in folders if folder.name in wanted]
+    everything = [folder for folder in folders if "\\all" in folder.flags]
     if everything and _GMAIL in client.capabilities:
         return everything
     # A copy of a message changes where its record says it lies: the folder that has all comes first.
-    others = [one for one in found if one not in everything and _THROWN_AWAY.isdisjoint(one.flags)]
+    others = [
+        folder for folder in folders if folder not in everything and _THROWN_AWAY.isdisjoint(folder.flags)
+    ]
     return [*everything, *others]
 
 
 class _Folder:
-    """One folder that is read."""
-
     def __init__(self, client: imaplib.IMAP4, folder: ImapFolder, mark: Any, parser: AccountParser) -> None:
         self._client = client
         self._folder = folder
@@ -226,7 +224,7 @@ class _Folder:
         sizes = {message.uid: message.size or 0 for message in listed}
         together: list[int] = []
         for uid in uids:
-            if together and sum(sizes.get(one, 0) for one in (*together, uid)) > _FETCHED_BYTES:
+            if together and sum(sizes.get(other, 0) for other in (*together, uid)) > _FETCHED_BYTES:
                 yield from self._contents(together)
                 together = []
             if sizes.get(uid, 0) > MAX_MESSAGE_BYTES:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from headgate.sources.deadlines import Connections
+from headgate.sources.accounts import Connections
 from headgate.sources.formats.values import clean
 from headgate.sources.mail.mbox import MAX_MESSAGE_BYTES
 
@@ -74,8 +74,6 @@ _LABEL = re.compile(rb'"((?:\\.|[^"\\])*)"|([^\s"]+)')
 
 @dataclass(frozen=True, slots=True)
 class ImapFolder:
-    """A folder of an account."""
-
     #: As the server wrote it, to be sent back.
     wire_name: bytes
     flags: frozenset[str]
@@ -123,19 +121,19 @@ def quoted(wire_name: bytes) -> str:
 
 def fetched(answers: Iterable[object]) -> list[FetchedMessage]:
     """Read the answers to FETCH: what stands before and after a message's content belongs to it."""
-    found: list[tuple[bytes, bytes | None]] = []
+    responses: list[tuple[bytes, bytes | None]] = []
     is_open = False
     for answer in answers:
         if isinstance(answer, tuple):
             line, content, *_ = _pieces(cast("tuple[object, ...]", answer))
-            found.append((line, content))
+            responses.append((line, content))
             is_open = True
         elif isinstance(answer, bytes) and is_open:
-            found[-1] = (found[-1][0] + answer, found[-1][1])
+            responses[-1] = (responses[-1][0] + answer, responses[-1][1])
             is_open = False
         elif isinstance(answer, bytes):
-            found.append((answer, None))
-    return [_message(line, content) for line, content in found if _UID.search(line)]
+            responses.append((answer, None))
+    return [_message(line, content) for line, content in responses if _UID.search(line)]
 
 
 def _pieces(answer: object) -> list[bytes]:
@@ -148,7 +146,7 @@ def _message(line: bytes, content: bytes | None) -> FetchedMessage:
     labels = _LABELS.search(line)
     # Labels are text of the owner, which may look like anything.
     line = _LABELS.sub(b"", line)
-    uid, size, flags, thread = (one.search(line) for one in (_UID, _SIZE, _FLAGS, _THREAD))
+    uid, size, flags, thread = (pattern.search(line) for pattern in (_UID, _SIZE, _FLAGS, _THREAD))
     return FetchedMessage(
         int(uid.group(1)) if uid else 0,
         _words(flags.group(1)) if flags else frozenset(),

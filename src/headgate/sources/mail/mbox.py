@@ -34,8 +34,6 @@ _QUOTED = re.compile(rb"^>(>*From )", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class MboxMessage:
-    """One message of an mbox file."""
-
     #: Bytes of the file before it, and with it.
     begin: int
     end: int
@@ -84,19 +82,16 @@ def _next_beginning(buffer: bytearray, start: int, end: int) -> int | None:
     return None
 
 
-def _message(found: bytearray, begin: int, skipped: int) -> MboxMessage | None:
-    end = begin + skipped + len(found)
+def _message(raw: bytearray, begin: int, skipped: int) -> MboxMessage | None:
+    end = begin + skipped + len(raw)
     if skipped:
         return MboxMessage(begin, end, b"", None)
-    text = bytes(found).lstrip(b"\xef\xbb\xbf\r\n")
+    text = bytes(raw).lstrip(b"\xef\xbb\xbf\r\n")
     envelope, _, content = text.partition(b"\n") if text.startswith(b"From ") else (b"", b"", text)
     if not content.strip():
         return None
-    return MboxMessage(begin, end, envelope[5:].strip(), _unquoted(content))
-
-
-def _unquoted(content: bytes) -> bytes:
-    return _QUOTED.sub(rb"\1", content) if b">From " in content else content
+    unquoted = _QUOTED.sub(rb"\1", content) if b">From " in content else content
+    return MboxMessage(begin, end, envelope[5:].strip(), unquoted)
 
 
 INBOX = "Inbox"
@@ -107,22 +102,8 @@ _MAILDIR_NAME = re.compile(r"\d+\..+|.*[:!;]2,[A-Za-z]*")
 _HEADER = re.compile(rb"[!-9;-~]{1,200}:")
 #: Files that lie beside mailboxes and never are some; they are not opened.
 _OTHERS = frozenset(
-    {
-        ".csv",
-        ".dat",
-        ".html",
-        ".ics",
-        ".jpg",
-        ".json",
-        ".md",
-        ".msf",
-        ".pdf",
-        ".png",
-        ".py",
-        ".vcf",
-        ".xml",
-        ".zip",
-    }
+    {".csv", ".dat", ".html", ".ics", ".jpg", ".json", ".md"}
+    | {".msf", ".pdf", ".png", ".py", ".vcf", ".xml", ".zip"}
 )
 #: How mail programs end the names of files and directories that hold mail.
 _ENDING = re.compile(r"\.(?:mbox|mbx|sbd|partial)$", re.IGNORECASE)

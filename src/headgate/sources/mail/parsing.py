@@ -19,20 +19,10 @@ from email.utils import collapse_rfc2231_value, parsedate_to_datetime
 from fast_mail_parser import ParseError, PyAddress, PyMail, parse_email
 
 from headgate.model.instants import instant, iso
-from headgate.sources.formats.values import clean
+from headgate.sources.formats.values import clean, decoded
 
 #: Decoding takes time with the square of the encoded words.
 _HEADER_CHARS = 16 * 1024
-
-
-def decoded(content: bytes, charset: str | None) -> str:
-    """Read bytes in their charset; one that is wrong or not known gives way to UTF-8, then to Latin-1."""
-    for name in (charset, "utf-8"):
-        try:
-            return clean(content.decode(name)) if name else clean(content.decode())
-        except (LookupError, ValueError):
-            continue
-    return clean(content.decode("windows-1252", "replace"))
 
 
 def unfolded(value: str) -> str:
@@ -45,15 +35,19 @@ def unfolded(value: str) -> str:
 
 def _words(value: str) -> str:
     try:
-        found = decode_header(value)
+        words = decode_header(value)
     except (HeaderParseError, ValueError):
         return value
-    return "".join(text if isinstance(text, str) else _word(text, charset) for text, charset in found)
+    return "".join(text if isinstance(text, str) else _word(text, charset) for text, charset in words)
 
 
 def _word(text: bytes, charset: str | None) -> str:
     # Text between encoded words comes as bytes that were made of Unicode escapes.
-    return text.decode("raw-unicode-escape", "replace") if charset is None else decoded(text, charset)
+    return (
+        text.decode("raw-unicode-escape", "replace")
+        if charset is None
+        else decoded(text, charset, "utf-8", errors="replace")
+    )
 
 
 _DATE_CHARS = 200
@@ -68,20 +62,20 @@ def sent_at(date: datetime | None, received: Sequence[str], envelope: bytes) -> 
     if date is not None and (moment := _utc(date)):
         return moment
     for line in received:
-        found = header_moment(line.rpartition(";")[2])
-        if found is not None and (moment := _utc(found)):
+        parsed = header_moment(line.rpartition(";")[2])
+        if parsed is not None and (moment := _utc(parsed)):
             return moment
-    found = envelope_moment(envelope)
-    return None if found is None else _utc(found)
+    parsed = envelope_moment(envelope)
+    return None if parsed is None else _utc(parsed)
 
 
 def header_moment(value: str) -> datetime | None:
     """Read a date as headers have it; without a zone it is UTC."""
     try:
-        found = parsedate_to_datetime(value.strip()[:_DATE_CHARS])
+        parsed = parsedate_to_datetime(value.strip()[:_DATE_CHARS])
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
 
 
 def envelope_moment(envelope: bytes) -> datetime | None:
@@ -95,10 +89,10 @@ def envelope_moment(envelope: bytes) -> datetime | None:
 
 def _utc(moment: datetime) -> str | None:
     try:
-        found = instant(moment.isoformat())
+        microseconds = instant(moment.isoformat())
     except (ValueError, OverflowError):
         return None
-    return None if found is None else iso(found)
+    return None if microseconds is None else iso(microseconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +129,6 @@ class ParsedMessage:
     attached: Sequence[AttachedPart]
 
     def header(self, name: str) -> str:
-        """Return the first value of a header, or an empty text."""
         values = self.headers.get(name)
         return values[0].strip() if values else ""
 
@@ -157,16 +150,15 @@ _FAST_NESTED_PARTS = 2000
 
 
 def parse(raw: bytes) -> ParsedMessage:
-    """Take a message apart."""
     if raw.count(b"=?") > _ENCODED_WORDS or _boundaries(raw) > _FAST_NESTED_PARTS:
         return _thorough(raw)
     try:
-        found = _fast(parse_email(raw))
+        message = _fast(parse_email(raw))
     except (ParseError, ValueError):
         return _thorough(raw)
     # It finds no parts where boundaries are missing or wrong; the text is there all the same.
-    has_parts = found.attached or any(map(str.strip, (*found.plain, *found.html)))
-    return found if has_parts else _thorough(raw)
+    has_parts = message.attached or any(map(str.strip, (*message.plain, *message.html)))
+    return message if has_parts else _thorough(raw)
 
 
 def _boundaries(raw: bytes) -> int:
@@ -176,14 +168,14 @@ def _boundaries(raw: bytes) -> int:
 def _fast(mail: PyMail) -> ParsedMessage:
     headers = _headers(mail.headers.items())
     sender = [] if mail.from_ is None else [mail.from_]
-    found = {"from": sender, "to": mail.to, "cc": mail.cc, "bcc": mail.bcc}
+    addressed = {"from": sender, "to": mail.to, "cc": mail.cc, "bcc": mail.bcc}
     attached = [
         AttachedPart(unfolded(part.filename), clean(part.mimetype.lower()), part.content)
         for part in mail.attachments[:MAX_PARTS]
     ]
     return ParsedMessage(
         headers,
-        {name: _people(addresses) or _loose_people(headers, name) for name, addresses in found.items()},
+        {name: _people(addresses) or _loose_people(headers, name) for name, addresses in addressed.items()},
         mail.date_parsed or header_moment(mail.date),
         [clean(text) for text in mail.text_plain],
         [clean(text) for text in mail.text_html],
@@ -191,9 +183,9 @@ def _fast(mail: PyMail) -> ParsedMessage:
     )
 
 
-def _headers(found: Iterable[tuple[str, Sequence[str]]]) -> dict[str, list[str]]:
+def _headers(pairs: Iterable[tuple[str, Sequence[str]]]) -> dict[str, list[str]]:
     headers: dict[str, list[str]] = {}
-    for name, values in found:
+    for name, values in pairs:
         headers.setdefault(name.lower(), []).extend(values)
     return headers
 
@@ -208,8 +200,8 @@ def _people(addresses: Sequence[PyAddress]) -> list[Correspondent]:
 def _loose_people(headers: Mapping[str, Sequence[str]], name: str) -> list[Correspondent]:
     """Read a header that breaks the rules, or stands more than once."""
     values = [str(value)[:_ADDRESS_CHARS] for value in headers.get(name, ())[:MAX_PEOPLE]]
-    found = [match for value in values for match in _LOOSE_ADDRESS.findall(value)]
-    people = [Correspondent(unfolded(person), unfolded(named or bare)) for person, named, bare in found]
+    matches = [match for value in values for match in _LOOSE_ADDRESS.findall(value)]
+    people = [Correspondent(unfolded(person), unfolded(named or bare)) for person, named, bare in matches]
     return people[:MAX_PEOPLE] or [Correspondent("", text) for text in map(unfolded, values) if text]
 
 
@@ -235,26 +227,25 @@ def _from_parts(message: Message, parts: Sequence[Message]) -> ParsedMessage:
         if name or part.get_content_disposition() == "attachment" or not kind.startswith("text/"):
             attached.append(AttachedPart(name, clean(kind), content))
         else:
-            (html if kind == "text/html" else plain).append(decoded(content, _charset(part)))
+            (html if kind == "text/html" else plain).append(
+                decoded(content, _charset(part), "utf-8", errors="replace")
+            )
     return _with_headers(message, plain, html, attached)
 
 
 def _only_text(message: Message, raw: bytes) -> ParsedMessage:
     separator = b"\r\n\r\n" if b"\r\n\r\n" in raw else b"\n\n"
-    return _with_headers(message, [decoded(raw.partition(separator)[2], None)], [], [])
+    return _with_headers(message, [decoded(raw.partition(separator)[2], errors="replace")], [], [])
 
 
 def _with_headers(
     message: Message, plain: Sequence[str], html: Sequence[str], attached: Sequence[AttachedPart]
 ) -> ParsedMessage:
-    headers = _headers((name, [_raw_value(value)]) for name, value in message.items())
+    # Bytes beyond ASCII come as escapes; they are UTF-8 or Latin-1.
+    values = ((name, str(value).encode("utf-8", "surrogateescape")) for name, value in message.items())
+    headers = _headers((name, [decoded(value, errors="replace")]) for name, value in values)
     people = {name: _loose_people(headers, name) for name in _PEOPLE_HEADERS}
     return ParsedMessage(headers, people, header_moment(headers.get("date", [""])[0]), plain, html, attached)
-
-
-def _raw_value(value: object) -> str:
-    # Bytes beyond ASCII come as escapes; they are UTF-8 or Latin-1.
-    return decoded(str(value).encode("utf-8", "surrogateescape"), None)
 
 
 def _content(part: Message) -> bytes:
@@ -265,16 +256,16 @@ def _content(part: Message) -> bytes:
     return content if isinstance(content, bytes) else str(part.get_payload()).encode("utf-8", "replace")
 
 
-def _charset(part: Message) -> str | None:
+def _charset(part: Message) -> str:
     try:
-        return part.get_content_charset()
+        return part.get_content_charset() or "utf-8"
     except (ValueError, LookupError):
-        return None
+        return "utf-8"
 
 
 def _file_name(part: Message) -> str:
     try:
-        found = part.get_filename()
+        name = part.get_filename()
     except (ValueError, LookupError, TypeError):
         return ""
-    return unfolded(collapse_rfc2231_value(found)) if found else ""
+    return unfolded(collapse_rfc2231_value(name)) if name else ""

@@ -9,21 +9,111 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import io
 import plistlib
 import re
+import zipfile
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import IO, Any
 
-from headgate.sources.formats.values import clean, digest_of
+from headgate.sources.documents.office import DocumentFacts, DocumentUnreadable, PageText, read_office
+from headgate.sources.documents.pdf import read_pdf
+from headgate.sources.formats.values import clean, decoded, digest_of
+from headgate.sources.formats.xml_events import XmlEnd, xml_events
 from headgate.sources.inputs.tree import InputFile
-from headgate.sources.mail.attached import text_of
 from headgate.sources.mail.html import fold, text_of_html
 from headgate.sources.mail.mbox import MAX_MESSAGE_BYTES, MailFile, folder_of, kind_of, maildir_flags, split
-from headgate.sources.mail.parsing import AttachedPart, Correspondent, ParsedMessage, parse, sent_at, unfolded
+from headgate.sources.mail.parsing import (
+    AttachedPart,
+    Correspondent,
+    ParsedMessage,
+    parse,
+    sent_at,
+    unfolded,
+)
 from headgate.sources.protocol import Attachment, Item, Mark, Reject, Row
 from headgate.sources.reading_note import NOTE
+
+MAX_TEXT_CHARS = 200_000
+_MAX_PAGES = 50
+_MAX_DOCUMENT_BYTES = 16 * 1024 * 1024
+_OFFICE = "application/vnd.openxmlformats-officedocument"
+_OPEN = "application/vnd.oasis.opendocument"
+_SUFFIXES = {
+    "application/pdf": "pdf",
+    "text/html": "html",
+    f"{_OFFICE}.wordprocessingml.document": "docx",
+    f"{_OFFICE}.spreadsheetml.sheet": "xlsx",
+    f"{_OFFICE}.presentationml.presentation": "pptx",
+    f"{_OPEN}.text": "odt",
+    f"{_OPEN}.spreadsheet": "ods",
+    f"{_OPEN}.presentation": "odp",
+    "application/json": "txt",
+    "application/xml": "txt",
+    "application/ics": "txt",
+}
+
+
+def attached_text(name: str, mime_type: str, content: bytes) -> str | None:
+    """Return the text of a file; None if it has none that can be read."""
+    reader = _reader(_SUFFIXES.get(mime_type) or name.rpartition(".")[2].lower(), mime_type)
+    if reader is None:
+        return None
+    try:
+        text = reader(content)
+    except Exception:  # noqa: BLE001 - parsers of foreign files fail in every way
+        return None
+    return clean(text[:MAX_TEXT_CHARS]).strip() or None
+
+
+def _reader(suffix: str, mime_type: str) -> Callable[[bytes], str] | None:
+    if suffix in {"htm", "html"}:
+        return lambda content: "\n\n".join(filter(None, text_of_html(_plain(content))))
+    if suffix == "pdf":
+        return lambda content: _document(content, read_pdf)
+    if suffix == "xlsx":
+        return _workbook
+    if suffix in {"docx", "pptx", "odt", "ods", "odp"}:
+        return lambda content: _document(content, lambda document: read_office(document, f".{suffix}"))
+    return _plain if mime_type.startswith("text/") or suffix in {"txt", "md", "csv"} else None
+
+
+def _plain(content: bytes) -> str:
+    # A character has at most four bytes.
+    charset = "utf-16" if content[:2] in {b"\xff\xfe", b"\xfe\xff"} else "utf-8"
+    return decoded(content[: 4 * MAX_TEXT_CHARS], charset, "utf-8", errors="replace")
+
+
+def _document(content: bytes, read: Callable[[bytes], tuple[DocumentFacts, Iterator[PageText]]]) -> str:
+    if len(content) > _MAX_DOCUMENT_BYTES:
+        return ""
+    texts: list[str] = []
+    try:
+        _, pages = read(content)
+        for page in pages:
+            texts.append((page.text or "").strip())
+            if page.number == _MAX_PAGES or sum(map(len, texts)) > MAX_TEXT_CHARS:
+                break
+    except DocumentUnreadable:
+        pass  # What was read before counts.
+    return "\n\n".join(text for text in texts if text)
+
+
+def _workbook(content: bytes) -> str:
+    """Return the texts of the cells; a workbook has each of them once."""
+    texts: list[str] = []
+    length = 0
+    with zipfile.ZipFile(io.BytesIO(content)) as archive, archive.open("xl/sharedStrings.xml") as packed:
+        for event in xml_events(io.BytesIO(packed.read(_MAX_DOCUMENT_BYTES))):
+            if isinstance(event, XmlEnd) and event.name == "t":
+                texts.append(event.text)
+                length += len(event.text)
+            if length > MAX_TEXT_CHARS:
+                break
+    return "\n".join(texts)
+
 
 MAX_BODY_CHARS = 1_000_000
 _MAX_HEADER_CHARS = 2_000
@@ -65,7 +155,6 @@ class MailRows:
         self._threads: OrderedDict[str, None] = OrderedDict()
 
     def of(self, raw: bytes, state: MailState) -> Iterator[Row | Reject]:
-        """Yield the rows of a message."""
         refused = NOTE.read_item(state.place)
         if refused:
             yield Reject(state.place, refused)
@@ -75,7 +164,8 @@ class MailRows:
 
     def _rows(self, raw: bytes, state: MailState) -> Iterator[Row | Reject]:
         message = parse(raw)
-        if _is_deleted(message):
+        # Thunderbird leaves a deleted message in the file until the folder is compacted.
+        if _mozilla(message) & 8:
             return
         key = _key(message, raw)
         thread = state.thread or _thread_id(message, key)
@@ -127,32 +217,32 @@ def _thread_id(message: ParsedMessage, key: str) -> str:
     if gmail := message.header("x-gm-thrid"):
         return clean(gmail)[:100]
     for name in ("references", "in-reply-to", "message-id"):
-        if found := _header_id(message, name):
-            return digest_of("thread", found)
+        if first := _header_id(message, name):
+            return digest_of("thread", first)
     return key
 
 
 def _header_id(message: ParsedMessage, name: str) -> str | None:
     value = message.header(name)[:10_000]
     match = _MESSAGE_IDS.search(value)
-    found = match.group(1) if match else value.split(maxsplit=1)[0] if value.strip() else ""
-    return _limited(clean(found)) or None
+    text = match.group(1) if match else value.split(maxsplit=1)[0] if value.strip() else ""
+    return _limited(clean(text)) or None
 
 
 def _texts(message: ParsedMessage) -> tuple[str, str]:
     plain = "\n\n".join(text for text in message.plain if text.strip())
     if plain:
         return fold(plain)
-    found = [text_of_html(html) for html in message.html]
+    parts = [text_of_html(html) for html in message.html]
     bodies, quotes = (
-        ("\n\n".join(one for one in texts if one) for texts in zip(*found, strict=True))
-        if found
+        ("\n\n".join(piece for piece in texts if piece) for texts in zip(*parts, strict=True))
+        if parts
         else ("", "")
     )
     if not bodies:
         return quotes, ""
     body, earlier = fold(bodies)
-    return body, "\n\n".join(one for one in (earlier, quotes) if one)
+    return body, "\n\n".join(piece for piece in (earlier, quotes) if piece)
 
 
 def _correspondents(message: ParsedMessage) -> dict[str, Any]:
@@ -161,7 +251,7 @@ def _correspondents(message: ParsedMessage) -> dict[str, Any]:
     return {
         "from": None if first is None else _limited(str(first)),
         "from_address": None if first is None else _limited(first.address).lower(),
-        **{name: [_limited(str(one)) for one in message.people[name]] for name in ("to", "cc", "bcc")},
+        **{name: [_limited(str(person)) for person in message.people[name]] for name in ("to", "cc", "bcc")},
     }
 
 
@@ -191,16 +281,11 @@ def _mozilla(message: ParsedMessage) -> int:
         return 0
 
 
-def _is_deleted(message: ParsedMessage) -> bool:
-    # Thunderbird leaves a deleted message in the file until the folder is compacted.
-    return bool(_mozilla(message) & 8)
-
-
 def _attached(parts: Sequence[AttachedPart], levels: int) -> Iterator[tuple[AttachedPart, str | None]]:
     """Yield attachments with their text, and those of messages that were passed on."""
     for part in parts:
         if part.mime_type != _MESSAGE_TYPE:
-            yield part, text_of(part.name, part.mime_type, part.content)
+            yield part, attached_text(part.name, part.mime_type, part.content)
             continue
         inner = parse(part.content)
         subject = _limited(unfolded(inner.header("subject")))
@@ -222,8 +307,8 @@ def _as_text(message: ParsedMessage, subject: str) -> str:
     return f"{head}\n\n{body}\n\n{quoted}".strip()[:MAX_BODY_CHARS]
 
 
-def _attachment(found: tuple[AttachedPart, str | None], keys: dict[str, Any], place: str) -> Row:
-    part, text = found
+def _attachment(attached: tuple[AttachedPart, str | None], keys: dict[str, Any], place: str) -> Row:
+    part, text = attached
     data = {
         **keys,
         "name": _limited(part.name) or None,
@@ -246,13 +331,12 @@ _SKIPPED_BYTES = 1024 * 1024
 
 
 def read_files(files: Iterator[InputFile], resume: Mapping[str, Any]) -> Iterator[Item]:
-    """Read files in their order."""
     rows = MailRows()
     for file in files:
         kind = kind_of(file)
         try:
             if kind is MailFile.MBOX:
-                yield from _mbox(file, rows, _offset(resume.get(file.name)))
+                yield from _mbox(file, rows, int((resume.get(file.name) or {"offset": 0})["offset"]))
             elif kind is not None:
                 yield from _single(file, kind, rows)
         except OSError as error:
@@ -276,10 +360,6 @@ def _mbox(file: InputFile, rows: MailRows, offset: int) -> Iterator[Item]:
                 yield Mark(file.name, message.end, {"offset": message.end})
 
 
-def _offset(mark: Any) -> int:
-    return 0 if mark is None else int(mark["offset"])
-
-
 def _skip(content: IO[bytes], offset: int) -> None:
     if content.seekable():
         content.seek(offset)
@@ -295,43 +375,29 @@ def _single(file: InputFile, kind: MailFile, rows: MailRows) -> Iterator[Item]:
     with file.open() as content:
         raw = content.read(MAX_MESSAGE_BYTES)
     if raw.strip():
-        raw, state = _UNPACK[kind](file, raw)
-        yield from rows.of(raw, state)
+        yield from rows.of(*_unpacked(file, kind, raw))
 
 
-def _eml(file: InputFile, raw: bytes) -> tuple[bytes, MailState]:
-    return raw, MailState(file.name, folder_of(file.name, MailFile.EML))
-
-
-def _maildir(file: InputFile, raw: bytes) -> tuple[bytes, MailState]:
-    flags = maildir_flags(file.name)
-    folder = folder_of(file.name, MailFile.MAILDIR)
-    return raw, MailState(file.name, folder, is_read="S" in flags, is_flagged="F" in flags)
-
-
-def _emlx(file: InputFile, raw: bytes) -> tuple[bytes, MailState]:
-    folder = folder_of(file.name, MailFile.EMLX)
+def _unpacked(file: InputFile, kind: MailFile, raw: bytes) -> tuple[bytes, MailState]:
+    """Take the message out of a file, with what its name or what follows it says about the message."""
+    state = MailState(file.name, folder_of(file.name, kind))
+    if kind is MailFile.MAILDIR:
+        flags = maildir_flags(file.name)
+        return raw, replace(state, is_read="S" in flags, is_flagged="F" in flags)
     count, _, rest = raw.partition(b"\n")
-    if not count.strip().isdigit():
-        return raw, MailState(file.name, folder)
+    if kind is not MailFile.EMLX or not count.strip().isdigit():
+        return raw, state
     length = int(count[:12])
-    flags = _apple_flags(rest[length:])
-    if flags is None:
-        return rest[:length], MailState(file.name, folder)
-    return rest[:length], MailState(file.name, folder, is_read=bool(flags & 1), is_flagged=bool(flags & 16))
+    apple = _apple_flags(rest[length:])
+    if apple is not None:
+        state = replace(state, is_read=bool(apple & 1), is_flagged=bool(apple & 16))
+    return rest[:length], state
 
 
 def _apple_flags(properties: bytes) -> int | None:
     try:
-        found: Any = plistlib.loads(properties.strip(), fmt=plistlib.FMT_XML)
-        flags = found["flags"]
+        document: Any = plistlib.loads(properties.strip(), fmt=plistlib.FMT_XML)
+        flags = document["flags"]
     except Exception:  # noqa: BLE001 - a damaged list costs the flags only
         return None
     return flags if isinstance(flags, int) else None
-
-
-_UNPACK: dict[MailFile, Callable[[InputFile, bytes], tuple[bytes, MailState]]] = {
-    MailFile.EML: _eml,
-    MailFile.EMLX: _emlx,
-    MailFile.MAILDIR: _maildir,
-}

@@ -69,8 +69,6 @@ _BARE_LABELS = frozenset({"", "mail", "mails", "mbox", "messages"})
 
 
 class MailSource(Source):
-    """Mail in files."""
-
     name = "mail"
     title = "Mail"
     streams = MAIL_STREAMS
@@ -84,16 +82,15 @@ class MailSource(Source):
         certainty = Certainty.EXPORT if any(_GMAIL in head for head in heads) else Certainty.FORMAT
         return (Recognised(self.name, _title(heads, tree.label), files, certainty),)
 
-    def read(self, found: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
-        """Read the messages of one file after the other."""
+    def read(self, recognised: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
         from headgate.sources.mail.rows import read_files  # noqa: PLC0415 - parsers of an extra
 
-        unfinished = (file for file in found.files if resume.get(file.name, ()) is not None)
+        unfinished = (file for file in recognised.files if resume.get(file.name, ()) is not None)
         return read_files(unfinished, resume)
 
 
 def _title(heads: Sequence[bytes], label: str) -> str:
-    receivers = Counter(found.decode().lower() for head in heads for found in _RECEIVER.findall(head))
+    receivers = Counter(address.decode().lower() for head in heads for address in _RECEIVER.findall(head))
     if receivers:
         return f"Mail of {receivers.most_common(1)[0][0]}"
     return "Mail" if label.lower() in _BARE_LABELS else f"Mail from {label}"

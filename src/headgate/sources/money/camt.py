@@ -23,13 +23,11 @@ Values = dict[Path, list[str]]
 
 
 def is_camt(head: bytes) -> bool:
-    """Return whether a file begins as a statement does."""
     text = head.replace(b"\0", b"")
     return b"camt.053." in text or b"<BkToCstmrStmt" in text
 
 
 def read_camt(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]:
-    """Read the accounts and entries of a file."""
     reader = _CamtReader(file.name)
     try:
         for event in xml_events(content):
@@ -131,9 +129,9 @@ class _CamtReader:
 
 def _add(values: Values, path: Path, value: str) -> None:
     if len(values) < _MAX_VALUES:
-        found = values.setdefault(path, [])
-        if len(found) < _MAX_VALUES:
-            found.append(value)
+        texts = values.setdefault(path, [])
+        if len(texts) < _MAX_VALUES:
+            texts.append(value)
 
 
 def _number(account: Values) -> str | None:
@@ -150,12 +148,12 @@ def _ending(values: Values, *endings: Path) -> str | None:
 
 def _single(values: Values, *endings: Path) -> str | None:
     """Return the value, unless there are several different ones, as in a batch of payments."""
-    every = {one for ending in endings for end in _ends(values, ending) for one in end}
+    every = {text for ending in endings for end in _ends(values, ending) for text in end}
     return every.pop() if len(every) == 1 else None
 
 
 def _ends(values: Values, ending: Path) -> Iterator[list[str]]:
-    return (found for path, found in values.items() if path[-len(ending) :] == ending)
+    return (texts for path, texts in values.items() if path[-len(ending) :] == ending)
 
 
 def _remittance(entry: Values) -> str | None:

@@ -9,23 +9,13 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 
-_CURRENCIES = (
-    "eur",
-    "usd",
-    "gbp",
-    "chf",
-    "cad",
-    "aud",
-    "sek",
-    "nok",
-    "dkk",
-    "pln",
-    "czk",
-    "jpy",
-    "mxn",
-    "brl",
-)
-_AMOUNT_WITH_CURRENCY = re.compile(rf"^(.{{4,}}?)(?:in|en)?({'|'.join(_CURRENCIES)})$")
+
+def _words(text: str) -> list[str]:
+    return text.split()
+
+
+_CURRENCIES = frozenset(_words("eur usd gbp chf cad aud sek nok dkk pln czk jpy mxn brl"))
+_AMOUNT_WITH_CURRENCY = re.compile(rf"^(.{{4,}}?)(?:in|en)?({'|'.join(sorted(_CURRENCIES))})$")
 _IN_BRACKETS = re.compile(r"[(\[]([^)\]]*)[)\]]")
 _SYMBOLS = {"€": "EUR", "£": "GBP", "$": "USD"}
 #: Fewer known columns than half, and the table is about something else.
@@ -33,8 +23,6 @@ _KNOWN_SHARE = 0.5
 
 
 class Role(StrEnum):
-    """What a column holds."""
-
     BOOKED = "booked"
     VALUE = "value"
     AMOUNT = "amount"
@@ -120,24 +108,12 @@ _NAMES: Mapping[Role, str] = {
 }
 #: Names of columns that hold the account itself at one bank, and the account of the other party at the next.
 _EITHER_ACCOUNT = frozenset(
-    [
-        "iban",
-        "konto",
-        "kontonummer",
-        "account",
-        "accountnumber",
-        "accountno",
-        "compte",
-        "numerodecompte",
-        "cuenta",
-        "numerodecuenta",
-        "rekening",
-        "rekeningnummer",
-        "ibanbban",
-        "conto",
-    ]
+    _words(
+        """iban konto kontonummer account accountnumber accountno compte numerodecompte cuenta numerodecuenta
+        rekening rekeningnummer ibanbban conto"""
+    )
 )
-_ROLE_OF = {name: role for role, names in _NAMES.items() for name in names.split()}
+_ROLE_OF = {name: role for role, names in _NAMES.items() for name in _words(names)}
 
 
 @dataclass(frozen=True)
@@ -151,17 +127,15 @@ class Columns:
 
     @cached_property
     def _places(self) -> Mapping[Role, list[int]]:
-        return {role: [at for at, one in enumerate(self.roles) if one is role] for role in Role}
+        return {role: [at for at, known in enumerate(self.roles) if known is role] for role in Role}
 
     def first(self, row: Sequence[str], role: Role) -> str:
-        """Return the first text of a role; empty if there is none."""
         for at in self._places[role]:
             if at < len(row) and (text := row[at].strip()):
                 return text
         return ""
 
     def every(self, row: Sequence[str], role: Role) -> list[str]:
-        """Return all texts of a role that are not empty."""
         return [text for at in self._places[role] if at < len(row) and (text := row[at].strip())]
 
     def others(self, row: Sequence[str]) -> dict[str, str]:
@@ -231,8 +205,8 @@ def _role(name: str) -> Role | None:
     if plain in _ROLE_OF:
         return _ROLE_OF[plain]
     without_number = plain.rstrip("0123456789")
-    found = _AMOUNT_WITH_CURRENCY.match(plain)
-    return _ROLE_OF.get(without_number) or (_ROLE_OF.get(found[1]) if found else None)
+    match = _AMOUNT_WITH_CURRENCY.match(plain)
+    return _ROLE_OF.get(without_number) or (_ROLE_OF.get(match[1]) if match else None)
 
 
 def _currency(name: str) -> str | None:

@@ -40,15 +40,15 @@ class DayOrder(Enum):
 
 def amount_of(text: str, mark: str) -> Decimal | None:
     """Read an amount; `mark` is the decimal mark of the file, for what could be read both ways."""
-    found = _AMOUNT.match(text.strip()) if len(text) <= _MAX_AMOUNT_CHARS else None
-    if found is None:
+    match = _AMOUNT.match(text.strip()) if len(text) <= _MAX_AMOUNT_CHARS else None
+    if match is None:
         return None
     try:
-        value = Decimal(_plain(found["number"], mark))
+        value = Decimal(_plain(match["number"], mark))
     except InvalidOperation:
         return None
-    signs = {found["before"], found["inner"], found["after"]} - {None, "+"}
-    is_negative = bool(signs or found["open"] or (found["tail"] or "").lower() in _DEBIT_TAILS)
+    signs = {match["before"], match["inner"], match["after"]} - {None, "+"}
+    is_negative = bool(signs or match["open"] or (match["tail"] or "").lower() in _DEBIT_TAILS)
     return (-value if is_negative else value) if value < _MOST else None
 
 
@@ -66,11 +66,11 @@ def decimal_mark(samples: Iterable[str], default: str) -> str:
     """Find the decimal mark by amounts that can only be read one way."""
     votes = {",": 0, ".": 0}
     for sample in samples:
-        found = _AMOUNT.match(sample.strip()) if len(sample) <= _MAX_AMOUNT_CHARS else None
-        marks = re.findall(r"[.,]", found["number"]) if found else []
+        match = _AMOUNT.match(sample.strip()) if len(sample) <= _MAX_AMOUNT_CHARS else None
+        marks = re.findall(r"[.,]", match["number"]) if match else []
         if not marks:
             continue
-        digits = len(re.split(r"[.,]", found["number"].strip(_SPACES))[-1]) if found else 0
+        digits = len(re.split(r"[.,]", match["number"].strip(_SPACES))[-1]) if match else 0
         if len(set(marks)) > 1 or (len(marks) == 1 and digits != _THOUSAND_DIGITS):
             votes[marks[-1]] += 1
     return default if votes[","] == votes["."] else max(votes, key=lambda mark: votes[mark])
@@ -119,26 +119,26 @@ def day_of(text: str, order: DayOrder = DayOrder.DAY_FIRST) -> str | None:
     text = text.strip()
     if not text or len(text) > _MAX_DAY_CHARS:
         return None
-    if found := _YEAR_FIRST.match(text):
-        return _iso(found[1], found[3], found[4])
-    if found := _COMPACT.match(text):
-        return _iso(found[1], found[2], found[3])
-    if found := _YEAR_LAST.match(text):
-        day, month = (found[1], found[3]) if order is DayOrder.DAY_FIRST else (found[3], found[1])
-        return _iso(found[4], month, day)
-    if found := _NAMED.match(text):
-        return _iso(found[3], _month(found[2]), found[1])
-    found = _NAMED_FIRST.match(text)
-    return _iso(found[3], _month(found[1]), found[2]) if found else None
+    if match := _YEAR_FIRST.match(text):
+        return _iso(match[1], match[3], match[4])
+    if match := _COMPACT.match(text):
+        return _iso(match[1], match[2], match[3])
+    if match := _YEAR_LAST.match(text):
+        day, month = (match[1], match[3]) if order is DayOrder.DAY_FIRST else (match[3], match[1])
+        return _iso(match[4], month, day)
+    if match := _NAMED.match(text):
+        return _iso(match[3], _month(match[2]), match[1])
+    match = _NAMED_FIRST.match(text)
+    return _iso(match[3], _month(match[1]), match[2]) if match else None
 
 
 def day_order(samples: Iterable[str], default: DayOrder) -> DayOrder:
     """Find which number is the day by one that no month has; a point between them always means the day first."""
     for sample in samples:
-        found = _YEAR_LAST.match(sample.strip()[:_MAX_DAY_CHARS])
-        if found and (found[2] == "." or int(found[1]) > _MONTHS_OF_YEAR):
+        match = _YEAR_LAST.match(sample.strip()[:_MAX_DAY_CHARS])
+        if match and (match[2] == "." or int(match[1]) > _MONTHS_OF_YEAR):
             return DayOrder.DAY_FIRST
-        if found and int(found[3]) > _MONTHS_OF_YEAR:
+        if match and int(match[3]) > _MONTHS_OF_YEAR:
             return DayOrder.MONTH_FIRST
     return default
 
@@ -242,7 +242,6 @@ class AccountFacts:
         return "".join((self.number or "").split()).upper() or (self.label or UNNAMED).casefold()
 
     def row(self) -> Row:
-        """Make the account's record."""
         balance = self.balance
         data = {
             "id": self.id,
@@ -261,8 +260,6 @@ class AccountFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Booking:
-    """One line of a statement."""
-
     account: str
     booked_on: str
     amount: Decimal
@@ -280,7 +277,6 @@ class Booking:
     more: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def row(self, key: str) -> Row:
-        """Make the transaction's record."""
         words = {name: one_line(getattr(self, name), _MAX_WORDS) for name in _WORDS}
         description = words["description"] or words["counterparty"] or words["kind"]
         data = {
@@ -303,16 +299,10 @@ class Booking:
         return (self.account, amount_text(self.amount), *(one_line(text) for text in texts))
 
 
+#: The texts of a line, each written in one line of a record.
 _WORDS = (
-    "description",
-    "counterparty",
-    "counterparty_account",
-    "currency",
-    "kind",
-    "category",
-    "status",
-    "reference",
-    "bank_id",
+    *("description", "counterparty", "counterparty_account", "currency", "kind"),
+    *("category", "status", "reference", "bank_id"),
 )
 
 

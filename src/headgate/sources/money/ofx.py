@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import IO
 
-from headgate.sources.formats.texts import clean, decoded
+from headgate.sources.formats.texts import clean, decoded_pieces
 from headgate.sources.inputs.tree import InputFile
 from headgate.sources.money.ledger import AccountFacts, Booking, LedgerKeys, amount_of, day_of
 from headgate.sources.protocol import Reject, Row
@@ -32,15 +32,13 @@ _NO_NUMBER = frozenset({"", "0"})
 
 
 def is_ofx(head: bytes) -> bool:
-    """Return whether a file begins as a statement does."""
     text = head[:4096].replace(b"\0", b"").upper()
     return b"OFXHEADER" in text or b"<OFX>" in text
 
 
 def read_ofx(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]:
-    """Read the accounts and lines of a statement."""
     reader = _OfxReader(file.name)
-    for is_end, name, value in _tokens(decoded(content, file.head)):
+    for is_end, name, value in _tokens(decoded_pieces(content, file.head)):
         yield from reader.take(is_end=is_end, name=name, value=value)
     yield from reader.finish()
 
@@ -59,8 +57,8 @@ def _tokens(pieces: Iterator[str]) -> Iterator[tuple[bool, str, str]]:
 
 
 def _tags(text: str) -> Iterator[tuple[bool, str, str]]:
-    for found in _TAG.finditer(text):
-        yield bool(found[1]), found[2].upper(), found[3].strip()[:_MAX_VALUE]
+    for tag in _TAG.finditer(text):
+        yield bool(tag[1]), tag[2].upper(), tag[3].strip()[:_MAX_VALUE]
 
 
 class _OfxReader:

@@ -43,17 +43,17 @@ def binary_tables(file: InputFile) -> Sequence[RawTable]:
 
 def _database_tables(file: InputFile) -> list[RawTable]:
     with file.on_disk() as path, opened(path) as database:
-        found: list[RawTable] = []
+        tables: list[RawTable] = []
         for table in database.tables():
             info = list(database.rows("SELECT name, pk FROM pragma_table_info(?) ORDER BY cid", (table,)))
             names = field_names([str(name) for name, _ in info])
             marked = sorted((pk, names[at]) for at, (_, pk) in enumerate(info) if pk)
             if names and len(names) <= _MAX_COLUMNS:
                 rows = _database_rows(file, table, [str(name) for name, _ in info])
-                found.append(
-                    RawTable(table, names, is_untyped=False, rows=rows, key=[one for _, one in marked])
+                tables.append(
+                    RawTable(table, names, is_untyped=False, rows=rows, key=[column for _, column in marked])
                 )
-        return found
+        return tables
 
 
 def _quoted(name: str) -> str:
@@ -105,7 +105,7 @@ def _parquet_tables(file: InputFile) -> list[RawTable]:
             schema: Any = library.read_schema(path)
             raw_names: list[str] = list(schema.names)
             # A text that stands in many rows is in memory once.
-            texts = [one.name for one in schema if str(one.type) in {"string", "binary"}]
+            texts = [field.name for field in schema if str(field.type) in {"string", "binary"}]
     except (ValueError, OSError) as error:
         raise InvalidRequest(f"{file.name} cannot be read: {error}.") from None
 

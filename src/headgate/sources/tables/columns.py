@@ -18,7 +18,7 @@ import numpy as np
 
 from headgate.model.ids import MAX_ID_CHARS
 from headgate.model.instants import instant, is_date, iso
-from headgate.sources.declaring import BOOLEAN, DATE, INTEGER, NUMBER, OBJECT, TEXT, TIME
+from headgate.sources.declaring import TYPES
 from headgate.sources.protocol import Reject
 
 #: What stands for "no value" in a column that is not text.
@@ -38,10 +38,6 @@ _MONTHS = (
 )
 _MIN_TIME_CHARS = 13
 _HALF_DAY = 12
-
-
-def _boolean(text: str) -> bool | None:
-    return {"true": True, "false": False}.get(text.lower())
 
 
 def _integer(text: str) -> int | None:
@@ -68,10 +64,6 @@ def _has_leading_zero(text: str) -> bool:
 
 def _finite(number: float) -> float | None:
     return number if math.isfinite(number) else None
-
-
-def _date(text: str) -> str | None:
-    return text if is_date(text) else None
 
 
 def _day_of(year: int, month: int, day: int) -> str | None:
@@ -110,14 +102,14 @@ def _with_clock(day_of: Callable[[str], str | None]) -> Callable[[str], str | No
     """Read a date and a time of day after it; without a zone it is taken as UTC, as everywhere."""
 
     def read(text: str) -> str | None:
-        found = _CLOCK.search(text)
-        if found is None or found.end() != len(text):
+        clock = _CLOCK.search(text)
+        if clock is None or clock.end() != len(text):
             return None
-        day = day_of(text[: found.start()].rstrip(" ,T"))
-        hour, half = int(found[1]), (found[4] or "").lower()
+        day = day_of(text[: clock.start()].rstrip(" ,T"))
+        hour, half = int(clock[1]), (clock[4] or "").lower()
         if half:
             hour = hour % _HALF_DAY + (_HALF_DAY if half == "p" else 0)
-        at = None if day is None else instant(f"{day}T{hour:02}:{found[2]}:{found[3] or '00'}")
+        at = None if day is None else instant(f"{day}T{hour:02}:{clock[2]}:{clock[3] or '00'}")
         return None if at is None else iso(at)
 
     return read
@@ -149,11 +141,11 @@ _DAYS = (
 )
 #: From the narrowest to the widest; the first that reads all texts of a column is the column's.
 TEXT_KINDS = (
-    TextKind("boolean", _boolean),
+    TextKind("boolean", lambda text: {"true": True, "false": False}.get(text.lower())),
     TextKind("integer", _integer),
     TextKind("number", _number),
     TextKind("number", _comma_number),
-    TextKind("date", _date),
+    TextKind("date", lambda text: text if is_date(text) else None),
     *(TextKind("date", day) for day in _DAYS),
     TextKind("date-time", _time),
     *(TextKind("date-time", _with_clock(day)) for day in _DAYS),
@@ -161,14 +153,8 @@ TEXT_KINDS = (
 #: In typed files a text that looks like a number is meant as text.
 TIME_KINDS = tuple(kind for kind in TEXT_KINDS if kind.name in {"date", "date-time"})
 
-SCHEMAS: dict[str, dict[str, Any]] = {
-    "text": TEXT,
-    "integer": INTEGER,
-    "number": NUMBER,
-    "boolean": BOOLEAN,
-    "date": DATE,
-    "date-time": TIME,
-    "object": OBJECT,
+SCHEMAS: Mapping[str, Mapping[str, Any]] = {
+    **{name: schema for name, schema in TYPES.items() if name != "list"},
     "array": {"type": ["array", "null"]},
 }
 
@@ -201,13 +187,11 @@ _TYPES = {bool: "boolean", int: "integer", float: "number", dict: "object", list
 
 
 def hash_of(value: Any) -> int:
-    """Make 64 bits from a value."""
     encoded = msgspec.json.encode(value)
     return int.from_bytes(hashlib.blake2b(encoded, digest_size=8).digest(), "big")
 
 
 def repeated(hashes: array[int]) -> frozenset[int]:
-    """Return the numbers that occur more than once."""
     ordered = np.sort(np.frombuffer(hashes, dtype=np.uint64)) if hashes else np.empty(0, dtype=np.uint64)
     return frozenset(map(int, np.unique(ordered[1:][ordered[1:] == ordered[:-1]])))
 
@@ -237,7 +221,6 @@ class ColumnFacts:
             self.hashes = array("Q")
 
     def add(self, value: Any) -> None:
-        """Look at the next value."""
         if value in self.seen if isinstance(value, str) else value is None:
             self.present += value is not None
             return
@@ -311,7 +294,8 @@ class TableColumn:
             return self._text(raw)
         if isinstance(raw, str):
             return self._known[raw] if raw in self._known else self._remembered(raw)
-        if type(raw) in _TYPES and _fits(_TYPES[type(raw)], self.kind):
+        kind = _TYPES.get(cast("type[Any]", type(raw)))
+        if kind == self.kind or (kind, self.kind) == ("integer", "number"):
             return raw
         raise ValueError(f"{self.name}: {str(raw)[:40]!r} is no {self.kind}")
 
@@ -340,12 +324,7 @@ class TableColumn:
         raise ValueError(f"{self.name}: {text[:40]!r} is no {self.kind}")
 
 
-def _fits(kind: str, wanted: str) -> bool:
-    return kind == wanted or (kind == "integer" and wanted == "number")
-
-
 def column_of(facts: ColumnFacts) -> TableColumn:
-    """Decide how a column is read."""
     kind = facts.kind
     way = facts.ways[0] if facts.has_text and facts.ways and kind != "text" else None
     return TableColumn(facts.name, kind, way)
@@ -356,7 +335,8 @@ def field_names(raw: Iterable[str]) -> list[str]:
     names: list[str] = []
     for number, text in enumerate(raw, 1):
         base = (
-            "".join("_" if one in ",[]\0\n\r\t" else one for one in text.strip())[:100] or f"column_{number}"
+            "".join("_" if letter in ",[]\0\n\r\t" else letter for letter in text.strip())[:100]
+            or f"column_{number}"
         )
         name, count = base, 1
         while name in names:

@@ -63,16 +63,15 @@ class UnderstoodTable:
         return name
 
     def spec(self) -> StreamSpec:
-        """Declare the stream."""
         fields = {column.name: SCHEMAS[column.kind] for column in self.columns}
-        made = {self.row_key: TEXT} if self.row_key else {}
+        made_key = {self.row_key: TEXT} if self.row_key else {}
         label = self.raw.name.replace("_", " ").strip().capitalize() or "Rows"
         return StreamSpec(
             name=self.stream,
             label=label,
             detail=f"A row of the table {self.raw.name}.",
-            fields={**made, **fields},
-            key=self.key or tuple(made),
+            fields={**made_key, **fields},
+            key=self.key or tuple(made_key),
             time=self.time,
             title=self.title,
             words=self.words,
@@ -81,7 +80,6 @@ class UnderstoodTable:
 
 
 def understand(raw: RawTable, stream: str) -> UnderstoodTable:
-    """Look at every row once."""
     facts = [ColumnFacts(name, raw.is_untyped) for name in raw.columns]
     hashes, count = array("Q"), 0
     with raw.rows() as rows:
@@ -90,8 +88,8 @@ def understand(raw: RawTable, stream: str) -> UnderstoodTable:
                 continue
             count += 1
             hashes.append(hash_of(row[1]))
-            for one, value in zip(facts, row[1], strict=True):
-                one.add(value)
+            for column_facts, value in zip(facts, row[1], strict=True):
+                column_facts.add(value)
     columns = [column_of(fact) for fact in facts]
     key = list(raw.key) or [fact.name for fact in facts if fact.is_unique(count)][:1]
     texts = [column.name for column in columns if column.kind == "text"]
@@ -133,21 +131,19 @@ class FileTables:
 
     @cached_property
     def understood(self) -> Sequence[UnderstoodTable]:
-        """Read the file once, and correct what was found."""
         names: set[str] = set()
-        found = [understand(raw, _stream_name(raw.name, names)) for raw in tables_of(self.file)]
-        if not found:
+        tables = [understand(raw, _stream_name(raw.name, names)) for raw in tables_of(self.file)]
+        if not tables:
             raise InvalidRequest(f"{self.file.name} holds no table.")
         unknown = self._corrections.keys() - names
         if unknown:
             raise _wrong(f"there is no stream '{min(unknown)}'; streams are {', '.join(sorted(names))}")
         return [
-            correct(one, self._corrections[one.stream]) if one.stream in self._corrections else one
-            for one in found
+            correct(table, self._corrections[table.stream]) if table.stream in self._corrections else table
+            for table in tables
         ]
 
     def corrected(self, corrections: Mapping[str, Any]) -> FileTables:
-        """Return the same tables with a person's corrections."""
         return FileTables(self.file, corrections)
 
 
@@ -180,7 +176,8 @@ def correct(table: UnderstoodTable, chosen: Any) -> UnderstoodTable:
     return replace(
         table,
         columns=[
-            TableColumn(one.name, types[one.name]) if one.name in types else one for one in table.columns
+            TableColumn(known.name, types[known.name]) if known.name in types else known
+            for known in table.columns
         ],
         key=corrections.get("key", table.key),
         time=corrections.get("time", table.time) or None,
@@ -196,12 +193,12 @@ def _wrong(problem: str) -> InvalidRequest:
 
 def _stream_name(name: str, taken: set[str]) -> str:
     base = re.sub(r"[^a-z0-9_]+", "_", name.lower()).strip("_")[:60] or "rows"
-    found, count = base, 1
-    while found in taken:
+    unique, count = base, 1
+    while unique in taken:
         count += 1
-        found = f"{base}_{count}"
-    taken.add(found)
-    return found
+        unique = f"{base}_{count}"
+    taken.add(unique)
+    return unique
 
 
 class TablesSource(Source):
@@ -211,40 +208,35 @@ class TablesSource(Source):
     title = "Tables"
 
     def detect(self, tree: InputTree) -> Sequence[Recognised]:
-        """Take every file that looks like a table, each as one connection."""
-        found: list[Recognised] = []
+        recognised: list[Recognised] = []
         for file in tree.files:
             if _looks_like_table(file):
                 is_alone = len(tree.files) == 1
                 title = file.stem if is_alone else f"{tree.label}: {file.stem}"
-                found.append(
+                recognised.append(
                     Recognised(self.name, title, [file], Certainty.GENERIC, {"tables": FileTables(file)})
                 )
-        return found
+        return recognised
 
-    def prepared(self, found: Recognised) -> Recognised:
-        """Look at the whole file; the connector's key follows from its columns."""
-        specs = [table.spec() for table in _tables(found)]
-        shape = [[s.name, sorted((n, v) for n, v in s.fields.items()), s.key, s.time] for s in specs]
-        slug = re.sub(r"[^a-z0-9]+", "-", found.files[0].stem.lower()).strip("-")[:40]
-        return replace(found, variant=f"{slug or 'table'}-{digest_of(shape)[:6]}")
+    def prepared(self, recognised: Recognised) -> Recognised:
+        specs = [table.spec() for table in _tables(recognised)]
+        described = [[s.name, sorted((n, v) for n, v in s.fields.items()), s.key, s.time] for s in specs]
+        slug = re.sub(r"[^a-z0-9]+", "-", recognised.files[0].stem.lower()).strip("-")[:40]
+        return replace(recognised, variant=f"{slug or 'table'}-{digest_of(described)[:6]}")
 
-    def corrected(self, found: Recognised, corrections: Mapping[str, Any]) -> Recognised:
-        """Return the find with a person's corrections of types, keys and uses of columns."""
-        return replace(found, facts={"tables": found.facts["tables"].corrected(corrections)})
+    def corrected(self, recognised: Recognised, corrections: Mapping[str, Any]) -> Recognised:
+        return replace(recognised, facts={"tables": recognised.facts["tables"].corrected(corrections)})
 
-    def declare(self, found: Recognised) -> Mapping[str, Any]:
-        """Declare each table as a stream."""
-        source = "-".join(part for part in (self.name, found.variant) if part)
-        return declaration(source, found.title, [table.spec() for table in _tables(found)])
+    def declare(self, recognised: Recognised) -> Mapping[str, Any]:
+        source = "-".join(part for part in (self.name, recognised.variant) if part)
+        return declaration(source, recognised.title, [table.spec() for table in _tables(recognised)])
 
-    def read(self, found: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
-        """Read the tables one after the other."""
-        return read_each(found, resume, lambda file, content: _read(file, content, _tables(found)))
+    def read(self, recognised: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
+        return read_each(recognised, resume, lambda file, content: _read(file, content, _tables(recognised)))
 
 
-def _tables(found: Recognised) -> Sequence[UnderstoodTable]:
-    return found.facts["tables"].understood
+def _tables(recognised: Recognised) -> Sequence[UnderstoodTable]:
+    return recognised.facts["tables"].understood
 
 
 def _looks_like_table(file: InputFile) -> bool:

@@ -9,7 +9,7 @@ from typing import IO, Any, cast
 
 import msgspec
 
-from headgate.sources.formats.json_values import json_values
+from headgate.sources.formats.json_values import json_line, json_values
 from headgate.sources.formats.texts import decode, lines
 from headgate.sources.inputs.tree import InputFile
 from headgate.sources.protocol import Reject
@@ -51,7 +51,7 @@ def _delimiter(sample: list[str]) -> str | None:
     for delimiter in _DELIMITERS:
         widths = [len(row) for row in csv.reader(sample, delimiter=delimiter) if row]
         width = widths[0] if widths else 0
-        agreeing = sum(one == width for one in widths) / max(len(widths), 1)
+        agreeing = sum(cells == width for cells in widths) / max(len(widths), 1)
         if width > 1 and agreeing > 0.5 and (best is None or (agreeing, width) > best[:2]):  # noqa: PLR2004
             best = (agreeing, width, delimiter)
     return best[2] if best else None
@@ -97,7 +97,9 @@ def json_form(file: InputFile) -> Callable[[IO[bytes], bytes], Iterator[_Found]]
     if head.startswith(b"[") and head[1:].lstrip().startswith(b"{"):
         return _array_items
     first, _, rest = head.partition(b"\n")
-    is_line = head.startswith(b"{") and (rest.strip() or file.suffix != ".json") and _is_object(first)
+    is_line = (
+        head.startswith(b"{") and (rest.strip() or file.suffix != ".json") and json_line(first) is not None
+    )
     return _line_items if is_line else None
 
 
@@ -115,23 +117,16 @@ def json_table(file: InputFile) -> RawTable | None:
     return _table(file, objects)
 
 
-def _is_object(line: bytes) -> bool:
-    try:
-        return isinstance(msgspec.json.decode(line), dict)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        return False
-
-
 def _table(file: InputFile, objects: Any) -> RawTable | None:
     """Collect the names of all objects, in the order in which they come first."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     with objects() as items:
         for item in items:
             if not isinstance(item, Reject):
-                found.update(dict.fromkeys(item[1]))
-            if len(found) > _MAX_COLUMNS:
+                names.update(dict.fromkeys(item[1]))
+            if len(names) > _MAX_COLUMNS:
                 return None
-    raw_names = list(found)
+    raw_names = list(names)
 
     @contextmanager
     def rows() -> Generator[Iterator[RawRow | Reject]]:
@@ -175,7 +170,7 @@ def _object(place: str, value: Any) -> _Found:
 def _is_deep(value: Any) -> bool:
     level = [value]
     for _ in range(_MAX_DEPTH):
-        level = [inner for one in level for inner in _inside(one)]
+        level = [inner for outer in level for inner in _inside(outer)]
         if not level:
             return False
     return True
@@ -183,4 +178,4 @@ def _is_deep(value: Any) -> bool:
 
 def _inside(value: Any) -> Iterable[Any]:
     inner = cast("dict[str, Any]", value).values() if isinstance(value, dict) else cast("list[Any]", value)
-    return [one for one in inner if isinstance(one, dict | list)]
+    return [member for member in inner if isinstance(member, dict | list)]

@@ -94,8 +94,8 @@ class RequestBody:
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     id: str
-    method: str
-    path: str
+    #: Its method and path; also its name in the log.
+    route: str
     about: str
     who: Who = Who.READER
     params: tuple[Param, ...] = ()
@@ -107,13 +107,19 @@ class Endpoint:
     #: Endpoints to go on with, and where in this answer each of their parameters stands.
     leads_to: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
     body: RequestBody | None = None
-    #: The endpoint's name in the log, and the parameters it cannot do without.
-    route: str = field(init=False)
+    #: The parameters it cannot do without.
     requires: tuple[Param, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "route", f"{self.method} {self.path}")
         object.__setattr__(self, "requires", tuple(param for param in self.params if param.required))
+
+    @property
+    def method(self) -> str:
+        return self.route.partition(" ")[0]
+
+    @property
+    def path(self) -> str:
+        return self.route.partition(" ")[2]
 
 
 #: What stands at each place of a path.
@@ -175,8 +181,7 @@ _SEARCH_PARAMS = _params(SearchRead, LIMIT, ALIAS, required=("q",))
 ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "schema",
-        "GET",
-        "/v1/schema",
+        "GET /v1/schema",
         "What this token may read, and what it may ask.",
         params=_params(
             SchemaRead,
@@ -188,19 +193,17 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         answer="Schema",
         refusals=(403, 409),
     ),
-    Endpoint("connectors", "GET", "/v1/connectors", "The connectors this token reaches.", answer="List"),
+    Endpoint("connectors", "GET /v1/connectors", "The connectors this token reaches.", answer="List"),
     Endpoint(
         "streams",
-        "GET",
-        "/v1/streams",
+        "GET /v1/streams",
         "The streams this token reaches, one row for each connection.",
         params=(CONNECTION, ALIAS),
         answer="List",
     ),
     Endpoint(
         "stream",
-        "GET",
-        "/v1/streams/{stream}",
+        "GET /v1/streams/{stream}",
         "One stream, as far as the grant shows it.",
         params=(CONNECTION, ALIAS),
         answer="StreamMetadata",
@@ -208,8 +211,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         "records",
-        "GET",
-        "/v1/streams/{stream}/records",
+        "GET /v1/streams/{stream}/records",
         "A page of records, merged over connections, or with `changes_since` what changed.",
         params=_params(
             RecordsRead,
@@ -231,8 +233,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         "record",
-        "GET",
-        "/v1/streams/{stream}/records/{id}",
+        "GET /v1/streams/{stream}/records/{id}",
         "One record.",
         params=_params(FetchRead, ALIAS),
         answer="Record",
@@ -240,8 +241,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         "window",
-        "GET",
-        "/v1/streams/{stream}/records/{id}/field-window",
+        "GET /v1/streams/{stream}/records/{id}/field-window",
         "A part of one text field.",
         params=_params(
             WindowRead,
@@ -255,8 +255,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         "aggregate",
-        "GET",
-        "/v1/streams/{stream}/aggregate",
+        "GET /v1/streams/{stream}/aggregate",
         "A number over all visible records, or one for each group.",
         params=_params(AggregateRead, CONNECTOR_ALIAS, ALIAS),
         answer="Aggregation",
@@ -264,8 +263,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         "search",
-        "GET",
-        "/v1/search",
+        "GET /v1/search",
         "Records that hold all the words, each in any visible searched field; then those that hold most of them.",
         params=_SEARCH_PARAMS,
         answer="List",
@@ -273,8 +271,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         "semantic_search",
-        "GET",
-        "/v1/search/semantic",
+        "GET /v1/search/semantic",
         "Records with a text of similar meaning, the most similar first; 404 `unsupported` where there is no model.",
         params=_SEARCH_PARAMS,
         answer="List",
@@ -282,8 +279,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         "hybrid_search",
-        "GET",
-        "/v1/search/hybrid",
+        "GET /v1/search/hybrid",
         "The best by words and by meaning in one order; 404 `unsupported` where there is no model.",
         params=_SEARCH_PARAMS,
         answer="List",
@@ -291,8 +287,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         "blob",
-        "GET",
-        "/v1/blobs/{blob_id}",
+        "GET /v1/blobs/{blob_id}",
         "A file that a visible record refers to; takes `Range`.",
         params=(CONNECTION, ALIAS),
         answer="Bytes",
@@ -300,8 +295,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         "declare",
-        "PUT",
-        "/v1/declarations/{connector_key}",
+        "PUT /v1/declarations/{connector_key}",
         "Register a source declaration.",
         who=Who.OWNER,
         body=RequestBody(
@@ -315,8 +309,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         "connect",
-        "POST",
-        "/v1/connections",
+        "POST /v1/connections",
         "Add a connection of a declared connector.",
         who=Who.OWNER,
         status=201,
@@ -339,16 +332,14 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         "connection",
-        "GET",
-        "/v1/connections/{connection_id}",
+        "GET /v1/connections/{connection_id}",
         "One connection.",
         who=Who.OWNER,
         answer="Connection",
     ),
     Endpoint(
         "rename",
-        "PATCH",
-        "/v1/connections/{connection_id}",
+        "PATCH /v1/connections/{connection_id}",
         "Give a connection another name.",
         who=Who.OWNER,
         body=RequestBody(
@@ -366,8 +357,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         "disconnect",
-        "DELETE",
-        "/v1/connections/{connection_id}",
+        "DELETE /v1/connections/{connection_id}",
         "Remove a connection with all its records.",
         who=Who.OWNER,
         status=204,
@@ -375,8 +365,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         "ingest",
-        "POST",
-        "/v1/ingest/{stream}",
+        "POST /v1/ingest/{stream}",
         "Ingest NDJSON. Valid lines are stored even if others are rejected.",
         who=Who.OWNER,
         params=(
@@ -397,8 +386,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         "invalid_records",
-        "GET",
-        "/v1/ingest/{stream}/invalid",
+        "GET /v1/ingest/{stream}/invalid",
         "Records that were stored although they break the stream's schema, each with the places that do.",
         who=Who.OWNER,
         params=(
@@ -410,8 +398,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         "remove",
-        "DELETE",
-        "/v1/streams/{stream}/records/{id}",
+        "DELETE /v1/streams/{stream}/records/{id}",
         "Remove a record; clients that had read it see its removal among the changes.",
         who=Who.OWNER,
         params=(NEEDED_CONNECTION,),
@@ -420,8 +407,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         "keep_blob",
-        "POST",
-        "/v1/blobs",
+        "POST /v1/blobs",
         "Store a file for records to refer to.",
         who=Who.OWNER,
         status=201,
@@ -432,8 +418,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         "import_file",
-        "POST",
-        "/v1/imports",
+        "POST /v1/imports",
         "Import an export file: what `headgate import` reads, with the same preview and the same report.",
         who=Who.OWNER,
         params=(
@@ -452,24 +437,21 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         "import_progress",
-        "GET",
-        "/v1/imports/{import_id}",
+        "GET /v1/imports/{import_id}",
         "How far an import is: receiving, reading, importing, then done, previewed, failed or interrupted; for a day.",
         who=Who.OWNER,
         answer="ImportProgress",
     ),
     Endpoint(
         "state",
-        "GET",
-        "/v1/state/{connection_id}",
+        "GET /v1/state/{connection_id}",
         "The state that a collector stored.",
         who=Who.OWNER,
         answer="State",
     ),
     Endpoint(
         "put_state",
-        "PUT",
-        "/v1/state/{connection_id}",
+        "PUT /v1/state/{connection_id}",
         "Store the state of a collector.",
         who=Who.OWNER,
         body=RequestBody("application/json", "Any JSON.", 1 * MIB),
