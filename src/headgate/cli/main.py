@@ -50,7 +50,7 @@ COMMANDS = {
     "watch": CommandEntry("imports", "watch", "Import the files that arrive in a directory, until Ctrl-C."),
     "stop-all": CommandEntry("owner", "stop_all", "Revoke every grant of every agent, at once."),
     "try": CommandEntry(
-        "preview", "try_tool", "Run a tool as a client, and print exactly what it would see."
+        "connect", "try_tool", "Run a tool as a client, and print exactly what it would see."
     ),
     "serve": CommandEntry("serve", "serve", "Start the server, and serve until Ctrl-C or SIGTERM."),
     "demo": CommandEntry("serve", "serve_demo", "Start a server with an invented person's records."),
