@@ -16,7 +16,11 @@ from headgate.model.plan import (
     Term,
 )
 from headgate.model.query import ExactFilter, Metric, RangeFilter
+from headgate.model.record import Connection
 from headgate.model.rows import Batch
+from headgate.store.changes import accounts
+from headgate.store.sql.catalog import current
+from headgate.store.sql.database import Database
 from tests.store.declared import DESK, LOOSE, NOTES, PAGES, document, stream_of
 from tests.store.engines import NOW, Driven
 from tests.store.ledger import Ledger
@@ -36,6 +40,23 @@ def test_a_connection_can_be_renamed_and_nothing_else_changes(ledger: Ledger):
     renamed = ledger.store.rename_connection(ledger.ids[1], "Büro")
     assert renamed.display_name == "Büro"
     assert ledger.store.connections() == (before[0], renamed)
+
+
+@pytest.mark.parametrize("way", ["run", "run_alone"])
+def test_the_writer_forgets_a_catalog_whose_change_is_undone(ledger: Ledger, way: str):
+    store = ledger.store
+    submit = getattr(store.bare._writer, way)
+
+    def create_and_fail(database: Database) -> None:
+        accounts.create(database, Connection(NOWHERE, DESK, "undone", NOW))
+        assert NOWHERE in current(database).connections
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        store.run(submit(create_and_fail))
+    # It raises the catalog's number to the one that was undone.
+    store.rename_connection(ledger.ids[0], "Desk")
+    assert NOWHERE not in store.run(submit(lambda database: current(database).connections))
 
 
 def test_a_connection_needs_a_declared_connector(store: Driven):

@@ -15,7 +15,7 @@ from headgate.policy import allowance, clauses, cursors, decide
 from headgate.policy.capability import Use
 from headgate.store.engines import sqlite as sqlite_engine, store as engine
 from headgate.store.queries import aggregates, rows
-from headgate.store.search import meaning_scope, visible_text
+from headgate.store.search import meaning, visible_text
 
 Patch = pytest.MonkeyPatch
 
@@ -102,7 +102,7 @@ def compare_hidden_text(patch: Patch) -> None:
 
 
 def compare_outside_the_time(patch: Patch) -> None:
-    patch.setattr(meaning_scope, "_inside", lambda _database, _rows, _field: slice(None))
+    patch.setattr(meaning, "inside", lambda *_: slice(None))
 
 
 def rank_by_hidden_text(patch: Patch) -> None:

@@ -29,9 +29,9 @@ _AT_ONCE = 1000
 async def in_pieces(ledger: Ledger) -> AsyncIterator[tuple[AuditEntry, ...]]:
     """Read the whole chain in order, a piece at a time."""
     after = 0
-    while found := await ledger.entries(after, _AT_ONCE):
-        yield found
-        after = found[-1].seq
+    while entries := await ledger.entries(after, _AT_ONCE):
+        yield entries
+        after = entries[-1].seq
 
 
 async def all_entries(ledger: Ledger) -> AsyncIterator[AuditEntry]:
@@ -44,10 +44,10 @@ async def all_entries(ledger: Ledger) -> AsyncIterator[AuditEntry]:
 async def newest_entries(ledger: Ledger) -> AsyncIterator[AuditEntry]:
     """Read the whole chain from its end."""
     before = None
-    while found := await ledger.newest(before, _AT_ONCE):
-        for entry in found:
+    while entries := await ledger.newest(before, _AT_ONCE):
+        for entry in entries:
             yield entry
-        before = found[-1].first
+        before = entries[-1].first
 
 
 async def who_read(
@@ -58,12 +58,12 @@ async def who_read(
     after = 0
 
     def showing(entries: Iterable[AuditEntry]) -> list[AuditEntry]:
-        return [one for one in entries if parts_of(read_event(one), record_id, stream, connection_id)]
+        return [entry for entry in entries if parts_of(read_event(entry), record_id, stream, connection_id)]
 
-    while found := await ledger.entries_with(text, after, _AT_ONCE):
-        for entry in await asyncio.to_thread(showing, found):
+    while page := await ledger.entries_with(text, after, _AT_ONCE):
+        for entry in await asyncio.to_thread(showing, page):
             yield entry
-        after = found[-1].seq
+        after = page[-1].seq
 
 
 def read_event(entry: AuditEntry) -> Disclosure:
@@ -190,18 +190,18 @@ class Conversation:
     @property
     def tools(self) -> list[tuple[str, int]]:
         """The tools and routes, the most used first."""
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for read in self.reads:
-            found[read.event.via.removeprefix(_MCP)] += read.event.read_count
-        return found.most_common()
+            counts[read.event.via.removeprefix(_MCP)] += read.event.read_count
+        return counts.most_common()
 
     @property
     def streams(self) -> list[tuple[str, int]]:
         """The streams, and how many records of each were shown."""
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for read in self.reads:
-            found.update(read.event.stream_counts)
-        return found.most_common()
+            counts.update(read.event.stream_counts)
+        return counts.most_common()
 
 
 class Activity:
@@ -229,13 +229,14 @@ class Activity:
         self, record_id: RecordId, stream: StreamName, connection_id: ConnectionId, *, limit: int
     ) -> tuple[RecordRead, ...]:
         """Find who has read a record, newest first; the owner's own looks are left out."""
-        found: deque[LoggedRead] = deque(maxlen=limit)
-        async for one in who_read(self._ledger, record_id, stream, connection_id):
-            event = read_event(one)
+        reads: deque[LoggedRead] = deque(maxlen=limit)
+        async for read in who_read(self._ledger, record_id, stream, connection_id):
+            event = read_event(read)
             if event.client_id is not None:
-                found.append(LoggedRead(one.seq, event))
+                reads.append(LoggedRead(read.seq, event))
         return tuple(
-            _of_record(one, parts_of(one.event, record_id, stream, connection_id)) for one in reversed(found)
+            _of_record(read, parts_of(read.event, record_id, stream, connection_id))
+            for read in reversed(reads)
         )
 
     async def export(
@@ -258,23 +259,23 @@ class Activity:
         return await chain.verify(self._ledger, chain.read_notes(self._home))
 
 
-def _of_record(one: LoggedRead, parts: Sequence[Disclosed]) -> RecordRead:
+def _of_record(read: LoggedRead, parts: Sequence[Disclosed]) -> RecordRead:
     fields = dict.fromkeys(name for part in parts for name in part.fields)
-    return RecordRead(one.seq, one.event, tuple(fields))
+    return RecordRead(read.seq, read.event, tuple(fields))
 
 
 def conversations(reads: Iterable[LoggedRead]) -> list[Conversation]:
     """Group reads, given newest first, into conversations: one client, with short pauses."""
-    found: list[Conversation] = []
+    grouped: list[Conversation] = []
     current: dict[ClientId | None, Conversation] = {}
     for read in reads:
         client = read.event.client_id
         known = current.get(client)
         if known is None or known.began_at - read.event.at > GAP_US:
             known = current[client] = Conversation(client)
-            found.append(known)
+            grouped.append(known)
         known.reads.append(read)
-    return found
+    return grouped
 
 
 #: The usual is taken from the days with reads among so many before.
@@ -298,7 +299,7 @@ class Alarm:
 
 def find_alarms(reads: Mapping[int, Mapping[ClientId, int]], factor: int) -> tuple[Alarm, ...]:
     """Find the days, newest first, on which a client read more than so many times its usual; 0 finds none."""
-    found: list[Alarm] = []
+    alarms: list[Alarm] = []
     for day in sorted(reads, reverse=True):
         for client, records in sorted(reads[day].items()):
             before = [
@@ -309,5 +310,5 @@ def find_alarms(reads: Mapping[int, Mapping[ClientId, int]], factor: int) -> tup
             if factor and len(before) >= _LEAST_DAYS and records >= _LEAST_RECORDS:
                 usual = round(statistics.median(before))
                 if records > factor * usual:
-                    found.append(Alarm(client, day, records, usual))
-    return tuple(found)
+                    alarms.append(Alarm(client, day, records, usual))
+    return tuple(alarms)

@@ -42,11 +42,11 @@ class DailyBudgets:
             RateLimited: the records of the day are used up.
         """
         now = self._clock()
-        found = [
+        remaining = [
             (await self._counter.count_records(grant_id, now // DAY_US, 0, limit), limit)
             for grant_id, limit in access.daily_records
         ]
-        left, limit = min(found)
+        left, limit = min(remaining)
         if left <= 0:
             raise _used_up(limit, now)
         return left

@@ -129,13 +129,13 @@ def has_its_seal(key: bytes, before: ChainHead, block: AuditBlock) -> bool:
 
 
 def _count_shown(events: bytes) -> ShownRecords:
-    found: Counter[tuple[GrantId, int]] = Counter()
+    counts: Counter[tuple[GrantId, int]] = Counter()
     for line in events.split(b"\n"):
         event = _read_counted(line)
         records = count_records(event.parts)
         for grant_id in event.grant_ids:
-            found[grant_id, event.at // DAY_US] += records
-    return found
+            counts[grant_id, event.at // DAY_US] += records
+    return counts
 
 
 # Checking
@@ -177,36 +177,36 @@ def read_notes(home: Home) -> NotedChain:
 
 async def verify(ledger: Ledger, noted: NotedChain) -> Verdict:
     """Check every seal, and the chain's head against the one noted outside the store."""
-    found = await _verify(ledger, noted)
+    verdict = await _verify(ledger, noted)
     tries = 1
     # What was checked may have been pruned by now; an overlap that stays is a change.
-    while found.is_overlapped and tries < _MOST_TRIES:
-        found, tries = await _verify(ledger, noted), tries + 1
-    return found
+    while verdict.is_overlapped and tries < _MOST_TRIES:
+        verdict, tries = await _verify(ledger, noted), tries + 1
+    return verdict
 
 
 async def _verify(ledger: Ledger, noted: NotedChain) -> Verdict:
     start = await _start(ledger, noted.key) if noted.is_later_key else GENESIS
-    found = await _verify_from(start, ledger, noted)
-    if found.problem:
-        return found
+    verdict = await _verify_from(start, ledger, noted)
+    if verdict.problem:
+        return verdict
     if start.seq:
         lack = f"Entries 1 to {start.seq} cannot be checked here: the key that sealed them is missing."
-        return replace(found, unchecked=lack)
-    if noted.head is None and (found.count or not noted.is_later_key):
-        lack = f"Whether entries after {found.count} are missing cannot be checked here: there is no {AUDIT_HEAD}."
-        return replace(found, unchecked=lack)
-    return found
+        return replace(verdict, unchecked=lack)
+    if noted.head is None and (verdict.count or not noted.is_later_key):
+        lack = f"Whether entries after {verdict.count} are missing cannot be checked here: there is no {AUDIT_HEAD}."
+        return replace(verdict, unchecked=lack)
+    return verdict
 
 
 async def _verify_from(start: ChainHead, ledger: Ledger, noted: NotedChain) -> Verdict:
     head = start
     async for blocks in all_blocks(ledger, start.seq):
         # Blocks are large, and other requests go on meanwhile.
-        found = await asyncio.to_thread(_check_blocks, blocks, head, noted)
-        if isinstance(found, Verdict):
-            return found
-        head = found
+        verdict = await asyncio.to_thread(_check_blocks, blocks, head, noted)
+        if isinstance(verdict, Verdict):
+            return verdict
+        head = verdict
     return _ended(head, noted, await ledger.counted_entries())
 
 
@@ -258,12 +258,12 @@ async def _start(ledger: Ledger, key: bytes) -> ChainHead:
 
 def _sealed_by_others(key: bytes, head: ChainHead, blocks: Iterable[AuditBlock]) -> list[AuditBlock]:
     """Return the blocks before the first one that the key has sealed."""
-    found: list[AuditBlock] = []
+    foreign: list[AuditBlock] = []
     for block in blocks:
-        if has_its_seal(key, found[-1].head if found else head, block):
+        if has_its_seal(key, foreign[-1].head if foreign else head, block):
             break
-        found.append(block)
-    return found
+        foreign.append(block)
+    return foreign
 
 
 def _changed(block: AuditBlock) -> str:
@@ -274,9 +274,9 @@ def _changed(block: AuditBlock) -> str:
 
 async def all_blocks(ledger: Ledger, after: int) -> AsyncIterator[tuple[AuditBlock, ...]]:
     """Read the chain in order from a place on, some blocks at a time."""
-    while found := await ledger.blocks(after, _BLOCKS_AT_ONCE):
-        yield found
-        after = found[-1].last
+    while blocks := await ledger.blocks(after, _BLOCKS_AT_ONCE):
+        yield blocks
+        after = blocks[-1].last
 
 
 # The head, noted outside the store

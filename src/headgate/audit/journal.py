@@ -46,19 +46,19 @@ class Discloser(Protocol):
         ...
 
 
-def disclosed(shown: Sequence[Record | Tombstone], fields: tuple[FieldName, ...]) -> tuple[Disclosed, ...]:
+def disclosed(entries: Sequence[Record | Tombstone], fields: tuple[FieldName, ...]) -> tuple[Disclosed, ...]:
     """Group records by connection and stream; the children of a record are not included.
 
     Of a deleted record no field is shown, only that it was there.
     """
-    if len(shown) == 1:
-        only = shown[0]
+    if len(entries) == 1:
+        only = entries[0]
         return (Disclosed(only.connection_id, only.stream, _fields_of(only, fields), (only.id,)),)
-    found: dict[tuple[ConnectionId, StreamName, tuple[FieldName, ...]], list[RecordId]] = {}
-    for entry in shown:
+    groups: dict[tuple[ConnectionId, StreamName, tuple[FieldName, ...]], list[RecordId]] = {}
+    for entry in entries:
         key = entry.connection_id, entry.stream, _fields_of(entry, fields)
-        found.setdefault(key, []).append(entry.id)
-    return tuple(Disclosed(*key, tuple(ids)) for key, ids in found.items())
+        groups.setdefault(key, []).append(entry.id)
+    return tuple(Disclosed(*key, tuple(ids)) for key, ids in groups.items())
 
 
 def _fields_of(entry: Record | Tombstone, fields: tuple[FieldName, ...]) -> tuple[FieldName, ...]:
@@ -89,11 +89,11 @@ class _Batch:
 
     def by_grant(self) -> ShownRecords:
         """Count the records that are shown under each grant on each day."""
-        found: defaultdict[tuple[GrantId, int], int] = defaultdict(int)
+        counts: defaultdict[tuple[GrantId, int], int] = defaultdict(int)
         for (grant_ids, day), count in self.shown.items():
             for grant_id in grant_ids:
-                found[grant_id, day] += count
-        return found
+                counts[grant_id, day] += count
+        return counts
 
 
 @dataclass(slots=True)
@@ -159,14 +159,14 @@ class Journal:
     def _next(self, length: int) -> _JournalFile:
         size = max(_FILE_BYTES, length)
         try:
-            made = _open_new(self._directory, size)
+            opened = _open_new(self._directory, size)
         except StorageFull:
             # Reading needs little: it has what is reserved for it, and nothing else gets that.
             if not opening_reserve(self._directory.parent).release():
                 raise
-            made = _open_new(self._directory, size)
-        self._files.append(made)
-        return made
+            opened = _open_new(self._directory, size)
+        self._files.append(opened)
+        return opened
 
     @property
     def waiting(self) -> int:

@@ -87,17 +87,17 @@ def with_checked_messages(app: ASGIApp, limit_bytes: int) -> ASGIApp:
 
 def _is_fit(body: bytes) -> bool:
     try:
-        found = _decode(body)
+        members = _decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         # What is no JSON object is the SDK's to refuse.
         return True
-    return len(bytes(found.method)) <= MAX_METHOD_BYTES and _is_fit_id(found.id)
+    return len(bytes(members.method)) <= MAX_METHOD_BYTES and _is_fit_id(members.id)
 
 
-def _is_fit_id(found: msgspec.Raw | msgspec.UnsetType) -> bool:
-    if found is msgspec.UNSET:
+def _is_fit_id(request_id: msgspec.Raw | msgspec.UnsetType) -> bool:
+    if request_id is msgspec.UNSET:
         return True
-    written = bytes(found)
+    written = bytes(request_id)
     if written.startswith(b'"'):
         return len(msgspec.json.decode(written, type=str)) <= MAX_ID_CHARS
     return _INTEGER.fullmatch(written) is not None

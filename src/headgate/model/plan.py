@@ -239,20 +239,20 @@ def _term(piece: re.Match[str]) -> Term | None:
 
 def _joined(terms: Iterable[Term]) -> Iterable[Term]:
     """Put terms with OR between them together; at the beginning and the end of a query it is a word."""
-    found: list[Term] = []
+    joined: list[Term] = []
     waiting: Term | None = None
     for term in terms:
         if waiting is not None:
             if term.is_excluded:
-                found += [waiting, term]
+                joined += [waiting, term]
             else:
-                found[-1] = replace(found[-1], alternatives=(*found[-1].alternatives, term))
+                joined[-1] = replace(joined[-1], alternatives=(*joined[-1].alternatives, term))
             waiting = None
-        elif term.words == (_OR,) and not term.is_strict and found and not found[-1].is_excluded:
+        elif term.words == (_OR,) and not term.is_strict and joined and not joined[-1].is_excluded:
             waiting = term
         else:
-            found.append(term)
-    return found if waiting is None else [*found, waiting]
+            joined.append(term)
+    return joined if waiting is None else [*joined, waiting]
 
 
 def _has_word(words: tuple[str, ...]) -> bool:

@@ -155,10 +155,10 @@ class Freshness:
 
 def freshness_in(state: Mapping[str, Any]) -> Freshness | None:
     """Read it from the state of a connection; None if nothing was noted, or it is no account."""
-    found = state.get(_MEMBER)
-    if not isinstance(found, dict):
+    noted = state.get(_MEMBER)
+    if not isinstance(noted, dict):
         return None
-    members = cast("dict[str, Any]", found)
+    members = cast("dict[str, Any]", noted)
     failures = members.get("failures")
     return Freshness(
         _instant(members.get("attempted_at")),

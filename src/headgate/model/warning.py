@@ -33,12 +33,12 @@ class ReadWarning:
 
     def document(self) -> dict[str, Any]:
         """Return the JSON form."""
-        shown: dict[str, Any] = {"code": self.code.value, "message": self.message}
+        members: dict[str, Any] = {"code": self.code.value, "message": self.message}
         if self.param is not None:
-            shown["param"] = self.param
+            members["param"] = self.param
         if self.detail:
-            shown["detail"] = dict(self.detail)
-        return shown
+            members["detail"] = dict(self.detail)
+        return members
 
 
 def limit_clamped(param: str, requested: int, most: int) -> ReadWarning:

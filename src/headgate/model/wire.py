@@ -392,18 +392,18 @@ _UNUSABLE = "unusable:"
 
 def flag_line(flags: FieldFlags) -> str:
     """Write the flags of a field as one line; a use that is declared and refused has its reason."""
-    found = [f"t={kind}"] if (kind := flags.get("type")) else []
-    found += [f"role={role}"] if (role := flags.get("role")) else []
+    parts = [f"t={kind}"] if (kind := flags.get("type")) else []
+    parts += [f"role={role}"] if (role := flags.get("role")) else []
     if flags.get("granted") is False:
-        return ",".join([*found, "g=false"])
-    found += _flag("eq", flags.get("exact_filter"))
-    found += _flag("r", flags.get("range_filter"))
-    found += _flag("lex", flags.get("lexical_search"))
-    found += _flag("sem", flags.get("semantic_search"))
+        return ",".join([*parts, "g=false"])
+    parts += _flag("eq", flags.get("exact_filter"))
+    parts += _flag("r", flags.get("range_filter"))
+    parts += _flag("lex", flags.get("lexical_search"))
+    parts += _flag("sem", flags.get("semantic_search"))
     aggregations = flags.get("aggregation") or {}
     usable = [kind for kind in _AGGREGATIONS if aggregations.get(kind, {}).get("usable")]
-    found += [f"a={'|'.join(usable)}"] if usable else []
-    return ",".join(found) or "declared"
+    parts += [f"a={'|'.join(usable)}"] if usable else []
+    return ",".join(parts) or "declared"
 
 
 def usable_only(flags: FieldFlags) -> FieldFlags:

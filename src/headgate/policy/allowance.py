@@ -35,7 +35,7 @@ class SourceCatalog:
     def since(self, connector_key: ConnectorKey, version: str) -> Sequence[SourceDeclaration]:
         """Return the versions from one on; only the newest if that one is not known."""
         known = self.versions.get(connector_key, ())
-        places = [place for place, one in enumerate(known) if one.version == version]
+        places = [place for place, declaration in enumerate(known) if declaration.version == version]
         return known[places[0] :] if places else (self.declarations[connector_key],)
 
     def source(self, source_id: str) -> tuple[ConnectorKey, SourceDeclaration] | None:
@@ -95,8 +95,8 @@ class StreamScope:
 
     def on(self, connection_id: ConnectionId) -> StreamScope | None:
         """Narrow the scope to one of its connections."""
-        found = [connection for connection in self.connections if connection.id == connection_id]
-        return self.among(found) if found else None
+        chosen = [connection for connection in self.connections if connection.id == connection_id]
+        return self.among(chosen) if chosen else None
 
     def allows_as(self, other: StreamScope) -> bool:
         """Return whether another grant allows the same of the same stream, on its own connections."""
@@ -139,10 +139,10 @@ class Allowance:
 def allow(access: Access, catalog: SourceCatalog, rules: Rules) -> Allowance:
     """Work out what an access reaches."""
     if access.is_owner:
-        found = _owned(catalog, rules)
+        reached = _owned(catalog, rules)
     else:
-        found = (scope for grant in access.grants for scope in _granted(grant, catalog, rules))
-    scopes = tuple(found)
+        reached = (scope for grant in access.grants for scope in _granted(grant, catalog, rules))
+    scopes = tuple(reached)
     by_stream: dict[StreamName, tuple[StreamScope, ...]] = {}
     for scope in scopes:
         by_stream[scope.stream] = (*by_stream.get(scope.stream, ()), scope)
@@ -162,10 +162,10 @@ def _owned(catalog: SourceCatalog, rules: Rules) -> Iterator[StreamScope]:
 
 
 def _granted(grant: Grant, catalog: SourceCatalog, rules: Rules) -> Iterator[StreamScope]:
-    found = catalog.source(grant.source_id)
-    if found is None:
+    entry = catalog.source(grant.source_id)
+    if entry is None:
         return
-    key, source = found
+    key, source = entry
     alive = set(catalog.connections_of(key))
     since = catalog.since(key, grant.declaration_version)
     streams = [
@@ -228,7 +228,7 @@ def _scopes(
         capability = capability_of(
             declaration, granted.fields, related=related, refused=refused, refused_expansion=strict
         )
-        connections = tuple(catalog.connections[found] for found in granted.connection_ids)
+        connections = tuple(catalog.connections[connection_id] for connection_id in granted.connection_ids)
         yield StreamScope(
             grant_id, key, source, declaration, connections, capability, granted.time, granted.resources
         )

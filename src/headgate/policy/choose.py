@@ -59,7 +59,7 @@ def _joins_some(scopes: Sequence[StreamScope]) -> bool:
     """Return whether a connector among them has several connections that are read together."""
     keys = {scope.connector_key for scope in scopes}
     joined = [join([scope for scope in scopes if scope.connector_key == key]) for key in keys]
-    return any(one is not None and len(one.connections) > 1 for one in joined)
+    return any(joined_scope is not None and len(joined_scope.connections) > 1 for joined_scope in joined)
 
 
 def join(scopes: Sequence[StreamScope]) -> StreamScope | None:
@@ -78,7 +78,7 @@ def join(scopes: Sequence[StreamScope]) -> StreamScope | None:
 
 def on_connection(scopes: Iterable[StreamScope], connection_id: ConnectionId) -> tuple[StreamScope, ...]:
     """Narrow scopes to one connection."""
-    narrowed = tuple(found for scope in scopes if (found := scope.on(connection_id)) is not None)
+    narrowed = tuple(part for scope in scopes if (part := scope.on(connection_id)) is not None)
     if not narrowed:
         raise ConnectionNotFound(param="connection_id")
     return narrowed
@@ -86,12 +86,12 @@ def on_connection(scopes: Iterable[StreamScope], connection_id: ConnectionId) ->
 
 def of_connector(scopes: Iterable[StreamScope], connector_key: ConnectorKey) -> tuple[StreamScope, ...]:
     """Leave the scopes of one connector, with all its connections."""
-    found = tuple(scope for scope in scopes if scope.connector_key == connector_key)
-    if not found:
+    chosen = tuple(scope for scope in scopes if scope.connector_key == connector_key)
+    if not chosen:
         raise ConnectionNotFound(
             "No connection that this token reaches is of this connector.", param="connector_key"
         )
-    return found
+    return chosen
 
 
 def ambiguous(

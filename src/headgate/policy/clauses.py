@@ -141,40 +141,40 @@ def select(
     return tuple(dict.fromkeys(authorize(scope, name, Use.SELECT).name for name in fields))
 
 
-def filters(scope: StreamScope, asked: Sequence[Filter]) -> tuple[Filter, ...]:
+def filters(scope: StreamScope, requested: Sequence[Filter]) -> tuple[Filter, ...]:
     """Authorize every filter and read its value by the kind of its field."""
-    if len(asked) > MAX_FILTERS:
+    if len(requested) > MAX_FILTERS:
         raise InvalidRequest(f"At most {MAX_FILTERS} filters are allowed.", param="filter")
-    made = tuple(_filter(scope, one) for one in asked)
+    authorized = tuple(_filter(scope, condition) for condition in requested)
     if scope.time is not None:
-        for one in made:
-            _keep_inside(one, scope.time)
-    return made
+        for condition in authorized:
+            _keep_inside(condition, scope.time)
+    return authorized
 
 
-def _filter(scope: StreamScope, asked: Filter) -> Filter:
-    if isinstance(asked, ExactFilter):
-        field = authorize(scope, asked.field, Use.EXACT_FILTER)
-        return ExactFilter(field.name, exact_value(field, asked.value))
-    field = authorize(scope, asked.field, Use.RANGE_FILTER)
+def _filter(scope: StreamScope, condition: Filter) -> Filter:
+    if isinstance(condition, ExactFilter):
+        field = authorize(scope, condition.field, Use.EXACT_FILTER)
+        return ExactFilter(field.name, exact_value(field, condition.value))
+    field = authorize(scope, condition.field, Use.RANGE_FILTER)
     operators = scope.capability.fields[field.name].operators
-    if asked.operator not in operators:
+    if condition.operator not in operators:
         raise InvalidRequest(
-            f"'{field.name}' has no range filter '{asked.operator}'.",
+            f"'{field.name}' has no range filter '{condition.operator}'.",
             param="filter",
             hint=f"In filter, '{field.name}' takes {', '.join(operators)}.",
         )
-    return RangeFilter(field.name, asked.operator, ordered_value(field, asked.value))
+    return RangeFilter(field.name, condition.operator, ordered_value(field, condition.value))
 
 
-def _keep_inside(made: Filter, time: TimeConstraint) -> None:
-    if made.field != time.field or not isinstance(made.value, int):
+def _keep_inside(condition: Filter, time: TimeConstraint) -> None:
+    if condition.field != time.field or not isinstance(condition.value, int):
         return
-    is_exact = isinstance(made, ExactFilter)
-    starts_early = time.since is not None and made.value < time.since
-    ends_late = time.until is not None and made.value > time.until
-    bounds_start = is_exact or made.operator in _LOWER
-    bounds_end = is_exact or made.operator not in _LOWER
+    is_exact = isinstance(condition, ExactFilter)
+    starts_early = time.since is not None and condition.value < time.since
+    ends_late = time.until is not None and condition.value > time.until
+    bounds_start = is_exact or condition.operator in _LOWER
+    bounds_end = is_exact or condition.operator not in _LOWER
     if (starts_early and bounds_start) or (ends_late and bounds_end):
         raise TimeRangeExceeded(param="filter")
 
@@ -183,32 +183,32 @@ def order(scope: StreamScope, query: ListQuery) -> Order:
     """Resolve the order from ``sort`` and ``order`` together."""
     if query.sort is None:
         return query.order or Order.DESC
-    asked = Order.DESC if query.sort.startswith("-") else Order.ASC
+    direction = Order.DESC if query.sort.startswith("-") else Order.ASC
     name = FieldName(query.sort.removeprefix("-"))
     if scope.is_owner and name not in scope.capability.fields:
         raise InvalidSort(f"The stream is not ordered by '{name}'.", param="sort")
     authorize(scope, name, Use.SORT)
-    if query.order not in {None, asked}:
+    if query.order not in {None, direction}:
         raise InvalidSort("sort and order disagree.", param="sort")
-    return asked
+    return direction
 
 
 def expand(
-    allowance: Allowance, scope: StreamScope, asked: Sequence[ExpandRequest]
+    allowance: Allowance, scope: StreamScope, requests: Sequence[ExpandRequest]
 ) -> tuple[ExpandPlan, ...]:
     """Make a plan for the children of every relation that was asked for."""
-    if len({request.name for request in asked}) != len(asked):
+    if len({request.name for request in requests}) != len(requests):
         raise InvalidExpand("A relation was asked for twice.", param="expand")
-    return tuple(_expand(allowance, scope, request) for request in asked)
+    return tuple(_expand(allowance, scope, request) for request in requests)
 
 
-def _expand(allowance: Allowance, scope: StreamScope, asked: ExpandRequest) -> ExpandPlan:
-    capability = scope.capability.relations.get(asked.name)
+def _expand(allowance: Allowance, scope: StreamScope, request: ExpandRequest) -> ExpandPlan:
+    capability = scope.capability.relations.get(request.name)
     if capability is None:
         if scope.is_owner:
-            raise InvalidExpand(f"The stream has no relation '{asked.name}' to expand.", param="expand")
+            raise InvalidExpand(f"The stream has no relation '{request.name}' to expand.", param="expand")
         # A relation into a hidden stream and one that does not exist are the same to a client.
-        raise InsufficientScope(f"Relation '{asked.name}' is outside this grant.", param="expand")
+        raise InsufficientScope(f"Relation '{request.name}' is outside this grant.", param="expand")
     relation = capability.relation
     child = _child(allowance, scope, capability)
     authorize(child, relation.foreign_key, Use.SELECT)
@@ -217,7 +217,7 @@ def _expand(allowance: Allowance, scope: StreamScope, asked: ExpandRequest) -> E
         child=child.reach(tuple(child.capability.fields)),
         foreign_key=relation.foreign_key,
         cardinality=relation.cardinality,
-        limit=_expand_limit(capability, asked),
+        limit=_expand_limit(capability, request),
         by_cursor_field=child.capability.sort_field is not None,
     )
 
@@ -241,15 +241,15 @@ def _child_of_grant(allowance: Allowance, scope: StreamScope, capability: Relati
     raise InsufficientScope(f"Relation '{capability.relation.name}' is outside this grant.", param="expand")
 
 
-def _expand_limit(capability: RelationCapability, asked: ExpandRequest) -> int:
+def _expand_limit(capability: RelationCapability, request: ExpandRequest) -> int:
     expansion = capability.expansion
-    if asked.limit is None:
+    if request.limit is None:
         return expansion.default_limit
-    if not 1 <= asked.limit <= expansion.max_limit:
+    if not 1 <= request.limit <= expansion.max_limit:
         raise InvalidExpand(
-            f"expand_limit of '{asked.name}' must be 1 to {expansion.max_limit}.", param="expand_limit"
+            f"expand_limit of '{request.name}' must be 1 to {expansion.max_limit}.", param="expand_limit"
         )
-    return asked.limit
+    return request.limit
 
 
 def searched_scopes(allowance: Allowance, query: SearchQuery) -> tuple[StreamScope, ...]:
@@ -276,7 +276,7 @@ def _named(allowance: Allowance, query: SearchQuery) -> tuple[StreamScope, ...]:
         return scopes
     if not any(scope.on(query.connection_id) for scope in allowance.scopes):
         raise ConnectionNotFound(param="connection_id")
-    return tuple(found for scope in scopes if (found := scope.on(query.connection_id)) is not None)
+    return tuple(part for scope in scopes if (part := scope.on(query.connection_id)) is not None)
 
 
 def _is_searched(scope: StreamScope, mode: SearchMode) -> bool:
@@ -286,7 +286,7 @@ def _is_searched(scope: StreamScope, mode: SearchMode) -> bool:
 
 def search_filters(scopes: Sequence[StreamScope], query: SearchQuery) -> tuple[Filter, ...]:
     """Read the filters of a search, which mean the same in every stream that it looks at."""
-    made = {filters(scope, query.filters) for scope in scopes}
-    if len(made) > 1:
+    meanings = {filters(scope, query.filters) for scope in scopes}
+    if len(meanings) > 1:
         raise InvalidRequest("The filter means different things in several sources.", param="filter")
-    return next(iter(made), ())
+    return next(iter(meanings), ())

@@ -163,8 +163,10 @@ def _seal_bytes(seals: Seals, kind: Kind, payload: bytes, binding: bytes, second
     return seals.sealer.seal(kind, payload, binding=binding, expires_at=seals.now + seconds)
 
 
-def _open(seals: Seals, kind: Kind, token: str, binding: bytes, made: type[_Payload], param: str) -> _Payload:
-    return msgspec.msgpack.decode(_open_bytes(seals, kind, token, binding, param), type=made)
+def _open(
+    seals: Seals, kind: Kind, token: str, binding: bytes, payload_type: type[_Payload], param: str
+) -> _Payload:
+    return msgspec.msgpack.decode(_open_bytes(seals, kind, token, binding, param), type=payload_type)
 
 
 def _open_bytes(seals: Seals, kind: Kind, token: str, binding: bytes, param: str) -> bytes:

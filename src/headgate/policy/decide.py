@@ -183,11 +183,11 @@ def decide_blob(allowance: Allowance, query: BlobQuery) -> Decision[BlobPlan]:
     if query.connection_id is not None:
         scopes = on_connection(scopes, query.connection_id)
     reaches = [(scope, _reference_fields(scope)) for scope in scopes]
-    found = [(scope, scope.reach(fields)) for scope, fields in reaches if fields]
-    if not found:
+    reached = [(scope, scope.reach(fields)) for scope, fields in reaches if fields]
+    if not reached:
         raise BlobNotFound(param="blob_id")
-    plan = BlobPlan(tuple(reach for _, reach in found), query.blob_id)
-    return Decision(plan, tuple(scope for scope, _ in found))
+    plan = BlobPlan(tuple(reach for _, reach in reached), query.blob_id)
+    return Decision(plan, tuple(scope for scope, _ in reached))
 
 
 # Numbers and words
@@ -264,9 +264,11 @@ def decide_schema(allowance: Allowance, query: SchemaQuery) -> tuple[StreamScope
         )
     scopes = allowance.scopes if query.stream is None else allowance.by_stream.get(query.stream, ())
     if query.connector_key is not None:
-        scopes = tuple(one for one in scopes if one.connector_key == query.connector_key)
+        scopes = tuple(candidate for candidate in scopes if candidate.connector_key == query.connector_key)
     if query.connection_id is not None:
-        scopes = tuple(found for one in scopes if (found := one.on(query.connection_id)) is not None)
+        scopes = tuple(
+            part for candidate in scopes if (part := candidate.on(query.connection_id)) is not None
+        )
     if query.exhaustive and sum(len(scope.connections) for scope in scopes) > 1:
         raise ambiguous(allowance.access, scopes, error=AmbiguousSchemaDetail)
     return scopes
@@ -301,17 +303,17 @@ def _refuse_extras(
 ) -> None:
     if not allowance.refuses_extras:
         return
-    for param, asked in (("filter", filters), ("expand", expand), ("view", view)):
-        if asked:
+    for param, value in (("filter", filters), ("expand", expand), ("view", view)):
+        if value:
             raise InvalidRequest(f"{param} is not open to clients here.", param=param)
 
 
-def _page_limit(asked: int) -> tuple[int, tuple[ReadWarning, ...]]:
-    if asked < 1:
+def _page_limit(limit: int) -> tuple[int, tuple[ReadWarning, ...]]:
+    if limit < 1:
         raise InvalidRequest("limit must be at least 1.", param="limit")
-    if asked > MAX_PAGE:
-        return MAX_PAGE, (limit_clamped("limit", asked, MAX_PAGE),)
-    return asked, ()
+    if limit > MAX_PAGE:
+        return MAX_PAGE, (limit_clamped("limit", limit, MAX_PAGE),)
+    return limit, ()
 
 
 def _reference_fields(scope: StreamScope) -> tuple[FieldName, ...]:

@@ -79,10 +79,10 @@ class RecordTexts:
         return self._values if field is None else (field,)
 
     def _of(self, name: str, known: dict[str, list[str]], make: Callable[[Any], Iterator[str]]) -> list[str]:
-        found = known.get(name)
-        if found is None:
-            found = known[name] = list(make(self._values.get(name)))
-        return found
+        texts = known.get(name)
+        if texts is None:
+            texts = known[name] = list(make(self._values.get(name)))
+        return texts
 
 
 class Hider:
@@ -130,10 +130,10 @@ def make_rule(
         raise InvalidRequest(
             f"There is no ready set '{text}'.", param="text", hint=f"There are: {', '.join(ReadySet)}."
         )
-    made = HidingRule(rule_id, kind, text, field, stream, now)
+    rule = HidingRule(rule_id, kind, text, field, stream, now)
     if kind is RuleKind.PATTERN and _pattern(text)(""):
         raise InvalidRequest("The pattern matches an empty text, and would hide everything.", param="text")
-    return made
+    return rule
 
 
 def _fold(text: str) -> str:
@@ -159,8 +159,8 @@ def _texts_in_words(value: Any) -> Iterator[str]:
     As in a search, texts of a list or an object follow each other. Numbers are not searched, and stand alone.
     """
     every = list(_scalars(value))
-    joined = "\n".join(one for one in every if isinstance(one, str))
-    for text in (joined, *(_written(one) for one in every if not isinstance(one, str))):
+    joined = "\n".join(entry for entry in every if isinstance(entry, str))
+    for text in (joined, *(_written(entry) for entry in every if not isinstance(entry, str))):
         for form in _forms(text):
             yield f" {' '.join(words_of(form))} "
 
@@ -170,13 +170,15 @@ def _test_of(rule: HidingRule) -> _Test:
     match rule.kind:
         case RuleKind.VALUE:
             equals = _wildcard(_fold(rule.text))
-            return lambda texts: any(equals(one) or _has_address(one, equals) for one in texts.folded(field))
+            return lambda texts: any(
+                equals(text) or _has_address(text, equals) for text in texts.folded(field)
+            )
         case RuleKind.WORDS:
             phrases = {_phrase(form) for form in _forms(rule.text)}
             return lambda texts: any(phrase in word for word in texts.words(field) for phrase in phrases)
         case RuleKind.PATTERN:
             matches = _pattern(rule.text)
-            return lambda texts: any(matches(one) for one in texts.plain(field))
+            return lambda texts: any(matches(text) for text in texts.plain(field))
         case RuleKind.SET:
             recognises = _SETS[ReadySet(rule.text)]
             return lambda texts: recognises("\n".join(texts.folded(field)))
@@ -210,16 +212,16 @@ def _phrase(text: str) -> str:
 
 def _has_address(text: str, equals: Callable[[str], bool]) -> bool:
     """Return whether a text such as 'Ann <ann@example.org> (Ann)' holds the address, in whatever form."""
-    return any(equals(found[1].strip()) for found in _BRACKETS.finditer(text)) or any(
-        equals(found[0].replace(" ", "").strip(".'")) for found in _ADDRESS.finditer(text)
+    return any(equals(match[1].strip()) for match in _BRACKETS.finditer(text)) or any(
+        equals(match[0].replace(" ", "").strip(".'")) for match in _ADDRESS.finditer(text)
     )
 
 
-def _wildcard(asked: str) -> Callable[[str], bool]:
+def _wildcard(pattern: str) -> Callable[[str], bool]:
     """Compare with a text in which ``*`` stands for any characters."""
-    first, *others = asked.split("*")
+    first, *others = pattern.split("*")
     if not others:
-        return lambda text: text == asked
+        return lambda text: text == pattern
     *middle, last = others
 
     def matches(text: str) -> bool:
@@ -227,10 +229,10 @@ def _wildcard(asked: str) -> Callable[[str], bool]:
             return False
         at, end = len(first), len(text) - len(last)
         for part in middle:
-            found = text.find(part, at, end)
-            if found < 0:
+            place = text.find(part, at, end)
+            if place < 0:
                 return False
-            at = found + len(part)
+            at = place + len(part)
         return True
 
     return matches
@@ -253,8 +255,8 @@ def _pattern(text: str) -> Callable[[str], bool]:
 
 def _is_one_time_code(text: str) -> bool:
     return any(
-        _CODE.search(text, max(0, found.start() - _NEAR_CHARS), found.end() + _NEAR_CHARS)
-        for found in _CODE_NAMES.finditer(text)
+        _CODE.search(text, max(0, name.start() - _NEAR_CHARS), name.end() + _NEAR_CHARS)
+        for name in _CODE_NAMES.finditer(text)
     )
 
 

@@ -53,27 +53,27 @@ class Terms:
 
 def resolve(request: SelectionRequest, catalog: SourceCatalog) -> Terms:
     """Make a request concrete."""
-    found = catalog.source(request.source_id)
-    if found is None:
+    entry = catalog.source(request.source_id)
+    if entry is None:
         raise _refused("The source is not connected here.", "source")
-    key, source = found
-    asked = list(_asked(request, source))
-    names = [stream.name for stream in asked]
+    key, source = entry
+    requests = list(_asked(request, source))
+    names = [stream.name for stream in requests]
     if len(set(names)) != len(names) or not names:
         raise _refused("Each stream is named once, and at least one is.", "streams")
-    streams = tuple(_stream(one, source, catalog, key) for one in asked)
+    streams = tuple(_stream(stream_request, source, catalog, key) for stream_request in requests)
     return Terms(key, source, streams)
 
 
-def granted_fields(stream: StreamDeclaration, asked: Sequence[FieldName] | None) -> tuple[FieldName, ...]:
+def granted_fields(stream: StreamDeclaration, requested: Sequence[FieldName] | None) -> tuple[FieldName, ...]:
     """Return the fields of a grant, in the declared order.
 
     Required fields and the key come along always: a record is known by its key, and cannot be made
     sense of without what its schema requires.
     """
-    if asked is None:
+    if requested is None:
         return tuple(stream.fields)
-    wanted = set(asked) | set(stream.primary_key)
+    wanted = set(requested) | set(stream.primary_key)
     return tuple(name for name, field in stream.fields.items() if name in wanted or field.required)
 
 
@@ -93,78 +93,80 @@ def _asked(request: SelectionRequest, source: SourceDeclaration) -> Iterator[Str
 
 
 def _preset(name: str, source: SourceDeclaration) -> Iterator[StreamRequest]:
-    preset = next((one for one in source.presets if one.id == name), None)
+    preset = next((declared for declared in source.presets if declared.id == name), None)
     if preset is None:
         raise _refused(f"The source has no preset '{name}'.", "selection_preset")
     for stream in preset.streams:
         yield StreamRequest(stream.name, fields=stream.fields, view=stream.view)
 
 
-def _everything(asked: StreamRequest, source: SourceDeclaration) -> Iterator[StreamRequest]:
+def _everything(request: StreamRequest, source: SourceDeclaration) -> Iterator[StreamRequest]:
     """Ask for every stream; with a time range, for every stream that has times."""
-    if asked.fields is not None or asked.view is not None or asked.resources is not None:
+    if request.fields is not None or request.view is not None or request.resources is not None:
         raise _refused("'*' takes no fields, view or resources.", "streams")
-    is_timed = asked.since is not None or asked.until is not None
+    is_timed = request.since is not None or request.until is not None
     for stream in source.streams.values():
         if stream.fields and not (is_timed and stream.consent_time_field is None):
             yield StreamRequest(
-                stream.name, connection_ids=asked.connection_ids, since=asked.since, until=asked.until
+                stream.name, connection_ids=request.connection_ids, since=request.since, until=request.until
             )
 
 
 def _stream(
-    asked: StreamRequest, source: SourceDeclaration, catalog: SourceCatalog, key: ConnectorKey
+    request: StreamRequest, source: SourceDeclaration, catalog: SourceCatalog, key: ConnectorKey
 ) -> StreamGrant:
-    stream = source.streams.get(StreamName(asked.name))
+    stream = source.streams.get(StreamName(request.name))
     if stream is None:
-        raise _refused(f"The source has no stream '{asked.name}'.", "streams")
-    if asked.resources is not None and not stream.selects_resources:
+        raise _refused(f"The source has no stream '{request.name}'.", "streams")
+    if request.resources is not None and not stream.selects_resources:
         raise _refused(f"Records of '{stream.name}' cannot be chosen one by one.", "resources")
     return StreamGrant(
         name=stream.name,
-        connection_ids=_connections(asked, catalog, key),
-        fields=granted_fields(stream, _fields(asked, stream)),
-        time=_time(asked, stream),
-        resources=asked.resources,
+        connection_ids=_connections(request, catalog, key),
+        fields=granted_fields(stream, _fields(request, stream)),
+        time=_time(request, stream),
+        resources=request.resources,
     )
 
 
-def _fields(asked: StreamRequest, stream: StreamDeclaration) -> Sequence[FieldName] | None:
-    if asked.view is not None:
-        view = next((one for one in stream.views if one.id == asked.view), None)
-        if view is None or asked.fields is not None:
+def _fields(request: StreamRequest, stream: StreamDeclaration) -> Sequence[FieldName] | None:
+    if request.view is not None:
+        view = next((declared for declared in stream.views if declared.id == request.view), None)
+        if view is None or request.fields is not None:
             raise _refused(f"'{stream.name}' takes fields or one of its views.", "view")
         return view.fields
-    if asked.fields is None:
+    if request.fields is None:
         return None
     if not stream.selects_fields:
         raise _refused(f"Fields of '{stream.name}' cannot be chosen one by one.", "fields")
-    for name in asked.fields:
+    for name in request.fields:
         if name not in stream.fields:
             raise _refused(f"'{stream.name}' has no field '{name}'.", "fields")
-    return asked.fields
+    return request.fields
 
 
-def _time(asked: StreamRequest, stream: StreamDeclaration) -> TimeConstraint | None:
-    if asked.since is None and asked.until is None:
+def _time(request: StreamRequest, stream: StreamDeclaration) -> TimeConstraint | None:
+    if request.since is None and request.until is None:
         return None
     if stream.consent_time_field is None:
         raise _refused(f"'{stream.name}' has no time to choose by.", "time_range")
-    if asked.since is not None and asked.until is not None and asked.since >= asked.until:
+    if request.since is not None and request.until is not None and request.since >= request.until:
         raise _refused("The time range ends before it begins.", "time_range")
-    return TimeConstraint(stream.consent_time_field, asked.since, asked.until)
+    return TimeConstraint(stream.consent_time_field, request.since, request.until)
 
 
-def _connections(asked: StreamRequest, catalog: SourceCatalog, key: ConnectorKey) -> tuple[ConnectionId, ...]:
+def _connections(
+    request: StreamRequest, catalog: SourceCatalog, key: ConnectorKey
+) -> tuple[ConnectionId, ...]:
     there = catalog.connections_of(key)
-    if asked.connection_ids is None:
+    if request.connection_ids is None:
         if len(there) == 1:
             return there
         raise _choose_one(catalog, there)
-    for name in asked.connection_ids:
+    for name in request.connection_ids:
         if name not in there:
             raise _refused("The source has no such connection.", "instance_ids")
-    return tuple(dict.fromkeys(asked.connection_ids))
+    return tuple(dict.fromkeys(request.connection_ids))
 
 
 def _choose_one(catalog: SourceCatalog, there: Sequence[ConnectionId]) -> HeadgateError:

@@ -17,8 +17,8 @@ async def aggregate(read: CurrentRead, query: AggregateQuery) -> Served:
     """Compute a number, or one for each group."""
     plan = decide_aggregate(read.decisions.allowance, query).plan
     async with read.home.computations.of(read.context.access):
-        found = await read.home.store.aggregate(plan)
-    body = _body(query, plan, found) | {"links": {"self": aggregate_link(query)}, "meta": read.meta()}
+        numbers = await read.home.store.aggregate(plan)
+    body = _body(query, plan, numbers) | {"links": {"self": aggregate_link(query)}, "meta": read.meta()}
     fields = _aggregated_fields(plan)
     return Served(
         body,
@@ -26,7 +26,7 @@ async def aggregate(read: CurrentRead, query: AggregateQuery) -> Served:
     )
 
 
-def _body(query: AggregateQuery, plan: AggregatePlan, found: Aggregate) -> Body:
+def _body(query: AggregateQuery, plan: AggregatePlan, numbers: Aggregate) -> Body:
     """Return a number, or groups."""
     by_time = plan.group_by if isinstance(plan.group_by, TimeGroups) else plan.then_by
     body: Body = {
@@ -39,15 +39,15 @@ def _body(query: AggregateQuery, plan: AggregatePlan, found: Aggregate) -> Body:
         "granularity": query.granularity,
         "time_zone": None if by_time is None else by_time.time_zone,
         "approximate": False,
-        "filtered_record_count": found.filtered_record_count,
+        "filtered_record_count": numbers.filtered_record_count,
     }
-    if found.missing_count is not None:
-        body["missing_value_count"] = found.missing_count
-        body["unreadable_value_count"] = found.unreadable_count
-    if found.groups is None:
-        return body | {"value": found.value}
-    groups = [_group_row(plan, group) for group in found.groups]
-    return body | {"limit": plan.limit, "groups": groups, "other_count": found.other_count}
+    if numbers.missing_count is not None:
+        body["missing_value_count"] = numbers.missing_count
+        body["unreadable_value_count"] = numbers.unreadable_count
+    if numbers.groups is None:
+        return body | {"value": numbers.value}
+    groups = [_group_row(plan, group) for group in numbers.groups]
+    return body | {"limit": plan.limit, "groups": groups, "other_count": numbers.other_count}
 
 
 def _group_row(plan: AggregatePlan, group: Group) -> Body:
@@ -65,5 +65,5 @@ def _group_row(plan: AggregatePlan, group: Group) -> Body:
 def _aggregated_fields(plan: AggregatePlan) -> tuple[FieldName, ...]:
     """Name the fields that numbers were made of."""
     keys = (key.field if isinstance(key, TimeGroups) else key for key in (plan.group_by, plan.then_by))
-    named = [plan.field, *keys, *(one.field for one in plan.filters)]
+    named = [plan.field, *keys, *(condition.field for condition in plan.filters)]
     return tuple(dict.fromkeys(name for name in named if name is not None))

@@ -144,9 +144,9 @@ def labels_of(
 def _encoded_fields(scope: StreamScope) -> dict[FieldName, str]:
     """Find the fields that are declared as bytes in base64, with the declared type of the bytes."""
     return {
-        name: str(one.schema.get("contentMediaType", "application/octet-stream"))
-        for name, one in scope.declaration.fields.items()
-        if str(one.schema.get("contentEncoding", "")).casefold() in _BASE64
+        name: str(declared.schema.get("contentMediaType", "application/octet-stream"))
+        for name, declared in scope.declaration.fields.items()
+        if str(declared.schema.get("contentEncoding", "")).casefold() in _BASE64
     }
 
 
@@ -314,15 +314,15 @@ _Found = TypeVar("_Found", Record, FieldWindow, FoundBlob)
 def only(
     allowance: Allowance,
     scopes: Sequence[StreamScope],
-    found: Sequence[_Found],
+    candidates: Sequence[_Found],
     missing: Callable[[], HeadgateError],
 ) -> _Found:
     """Return the one thing found; none is a refusal, and several are a choice for the caller."""
-    if len(found) == 1:
-        return found[0]
-    if not found:
+    if len(candidates) == 1:
+        return candidates[0]
+    if not candidates:
         raise missing()
-    raise ambiguous(allowance.access, scopes, only=[candidate.connection_id for candidate in found])
+    raise ambiguous(allowance.access, scopes, only=[candidate.connection_id for candidate in candidates])
 
 
 _OneRecord = TypeVar("_OneRecord", RecordQuery, WindowQuery)

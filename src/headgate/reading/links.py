@@ -69,10 +69,10 @@ def window_path(stream: StreamName, record_id: RecordId) -> str:
 
 def with_params(path: str, params: Params) -> str:
     """Put parameters behind a path; those without a value are left out."""
-    given = [
+    pairs = [
         f"{_quoted_param(name)}={_quoted_param(str(value))}" for name, value in params if value is not None
     ]
-    return f"{path}?{'&'.join(given)}" if given else path
+    return f"{path}?{'&'.join(pairs)}" if pairs else path
 
 
 def to_params(query: Query, cursor: str | None = None, *, besides: frozenset[str] = _IN_PATH) -> Params:
@@ -135,9 +135,9 @@ def connection_link(path: str, connection_id: ConnectionId | None) -> str:
 
 
 def _filters(filters: Iterable[Filter]) -> Params:
-    for one in filters:
-        operator = "" if isinstance(one, ExactFilter) else f"[{one.operator}]"
-        yield f"filter[{one.field}]{operator}", one.value
+    for condition in filters:
+        operator = "" if isinstance(condition, ExactFilter) else f"[{condition.operator}]"
+        yield f"filter[{condition.field}]{operator}", condition.value
 
 
 def _expand(requests: Iterable[ExpandRequest]) -> Params:

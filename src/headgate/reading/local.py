@@ -103,28 +103,28 @@ class LocalResourceServer(msgspec.Struct):
             allowance = (await home.decisions(access)).allowance
             decision = decide_blob(allowance, query)
             blobs = await home.store.blobs(decision.plan)
-            found = only(allowance, decision.scopes, blobs, lambda: BlobNotFound(param="blob_id"))
+            file = only(allowance, decision.scopes, blobs, lambda: BlobNotFound(param="blob_id"))
             await home.budgets.take(access, 1)
         except HeadgateError as refusal:
             self._disclose(refusal.code)
             raise
-        size = (found.size_bytes if end is None else end) - start
-        shown = Disclosed(found.connection_id, found.stream, (found.field,), (found.record_id,))
-        self._disclose(ANSWERED, size, (shown,))
+        size = (file.size_bytes if end is None else end) - start
+        disclosed = Disclosed(file.connection_id, file.stream, (file.field,), (file.record_id,))
+        self._disclose(ANSWERED, size, (disclosed,))
         return BlobAnswer(
-            blob_id=found.id,
-            connection_id=found.connection_id,
-            mime_type=found.mime_type,
-            size_bytes=found.size_bytes,
-            content=home.store.read_blob(found.id, start=start, end=end),
-            read=lambda start, end: home.store.read_blob(found.id, start=start, end=end),
+            blob_id=file.id,
+            connection_id=file.connection_id,
+            mime_type=file.mime_type,
+            size_bytes=file.size_bytes,
+            content=home.store.read_blob(file.id, start=start, end=end),
+            read=lambda start, end: home.store.read_blob(file.id, start=start, end=end),
             request_id=self._context.request_id,
         )
 
     async def _answer(
         self,
         serve: Callable[[CurrentRead, Unpack[_Asked]], Awaitable[Served]],
-        *asked: *_Asked,
+        *arguments: *_Asked,
         words: str | msgspec.UnsetType = msgspec.UNSET,
     ) -> ReadAnswer:
         """Answer with as many records as the access may show; this is the one way to a record."""
@@ -133,7 +133,7 @@ class LocalResourceServer(msgspec.Struct):
             # Before the read, which would show by its failure what there is.
             most = await self._left()
             served = await serve(
-                CurrentRead(home, context, await home.decisions(context.access), most), *asked
+                CurrentRead(home, context, await home.decisions(context.access), most), *arguments
             )
             if most is not None:
                 count = count_records(served.shown)
@@ -141,7 +141,7 @@ class LocalResourceServer(msgspec.Struct):
                 if taken < count:
                     # Other requests took the rest meanwhile: the cursor must follow the last record that is shown.
                     read = CurrentRead(home, context, await home.decisions(context.access), taken)
-                    served = await serve(read, *asked)
+                    served = await serve(read, *arguments)
         except HeadgateError as refusal:
             self._disclose(refusal.code, words=words)
             raise
@@ -158,7 +158,7 @@ class LocalResourceServer(msgspec.Struct):
         self,
         outcome: str,
         size_bytes: int = 0,
-        shown: tuple[Disclosed, ...] = (),
+        parts: tuple[Disclosed, ...] = (),
         words: str | msgspec.UnsetType = msgspec.UNSET,
     ) -> None:
         access = self._context.access
@@ -173,7 +173,7 @@ class LocalResourceServer(msgspec.Struct):
                 self._context.via,
                 outcome,
                 size_bytes,
-                shown,
+                parts,
                 # The owner knows what the owner looked for.
                 msgspec.UNSET if who[1] is None else words,
             )

@@ -48,17 +48,17 @@ async def preview(
     services: ReadableHome, terms: Sequence[Terms], request_id: RequestId, via: str
 ) -> tuple[GrantPreview, ...]:
     """Read what a grant of these terms would show; the log notes it as the owner's look."""
-    found: list[GrantPreview] = []
-    shown: list[Disclosed] = []
+    previews: list[GrantPreview] = []
+    disclosures: list[Disclosed] = []
     catalog = await services.catalog()
     for term in terms:
         # Decided as it will be when the client reads, but with every field: the page strikes out what is withheld.
         access = Access(TokenKind.CLIENT, SubjectId("owner"), ClientId("preview"), (_whole(term),))
         for scope in allow(access, catalog, services.rules).scopes:
             granted = next(stream for stream in term.streams if stream.name == scope.stream)
-            made, parts = await _stream(services, scope, granted, term)
-            found.append(made)
-            shown += parts
+            stream_preview, parts = await _stream(services, scope, granted, term)
+            previews.append(stream_preview)
+            disclosures += parts
     services.discloser.write(
         Disclosure(
             at=services.clock(),
@@ -69,10 +69,10 @@ async def preview(
             package_id=None,
             via=via,
             outcome=ANSWERED,
-            parts=tuple(shown),
+            parts=tuple(disclosures),
         )
     )
-    return tuple(found)
+    return tuple(previews)
 
 
 async def _stream(
@@ -85,7 +85,7 @@ async def _stream(
     page = await services.store.page(plan)
     samples = tuple(_sample(record.body, fields, granted) for record in page.records)
     extent = page.extent
-    made = GrantPreview(
+    stream_preview = GrantPreview(
         granted,
         terms.source.source_id,
         page.count or 0,
@@ -93,7 +93,7 @@ async def _stream(
         None if extent is None else extent.latest,
         samples,
     )
-    return made, disclosed(page.records, fields) if page.records else ()
+    return stream_preview, disclosed(page.records, fields) if page.records else ()
 
 
 def _sample(body: bytes, fields: Sequence[FieldName], granted: StreamGrant) -> tuple[SampleField, ...]:
@@ -160,13 +160,13 @@ class StreamSpans:
 
 async def _read(services: ReadableHome, access: Access, places: set[StreamPlace]) -> dict[StreamPlace, Span]:
     """Read the first and the last time of streams that have times; no record leaves the store."""
-    found: dict[StreamPlace, Span] = {}
+    spans: dict[StreamPlace, Span] = {}
     for scope in (await services.decisions(access)).allowance.scopes:
         for connection in scope.connections if scope.declaration.consent_time_field else ():
             if (connection.id, scope.stream) in places:
                 span = await _span(services, scope.among((connection,)))
-                found |= {} if span is None else {(connection.id, scope.stream): span}
-    return found
+                spans |= {} if span is None else {(connection.id, scope.stream): span}
+    return spans
 
 
 async def _span(services: ReadableHome, scope: StreamScope) -> Span | None:

@@ -48,17 +48,19 @@ async def page(read: CurrentRead, query: ListQuery, preview_chars: int | None) -
     """Read a page of a stream."""
     decision, labels = read.decisions.page(query, read.home.seals(), preview_chars)
     plan = decision.plan
-    found, is_short = await _page_within(read, plan)
+    rows_page, is_short = await _page_within(read, plan)
     token = None
-    if found.next is not None:
-        token = cursors.seal_position(read.home.seals(), found.next, decision.binding)
+    if rows_page.next is not None:
+        token = cursors.seal_position(read.home.seals(), rows_page.next, decision.binding)
     encoded = _marked(labels, preview_chars)
-    rows = await draw(size_of(found.records), record_rows, found.records, labels, plan.expand, encoded)
+    rows = await draw(
+        size_of(rows_page.records), record_rows, rows_page.records, labels, plan.expand, encoded
+    )
     body = _list_body(query, rows, token)
-    shortage = read.shortage(len(found.records)) if is_short else ()
-    body["meta"] = _page_meta(read, found, decision, shortage)
-    shown = records_shown(found.records, plan.reach.fields, plan.expand)
-    return Served(body, (*shown, *_extent_shown(body["meta"], plan, decision.scopes[0])))
+    shortage = read.shortage(len(rows_page.records)) if is_short else ()
+    body["meta"] = _page_meta(read, rows_page, decision, shortage)
+    disclosures = records_shown(rows_page.records, plan.reach.fields, plan.expand)
+    return Served(body, (*disclosures, *_extent_shown(body["meta"], plan, decision.scopes[0])))
 
 
 async def _page_within(read: CurrentRead, plan: PagePlan) -> tuple[Page, bool]:
@@ -66,16 +68,16 @@ async def _page_within(read: CurrentRead, plan: PagePlan) -> tuple[Page, bool]:
     if read.most is None:
         return await _page(read, plan), False
     within = replace(plan, limit=min(plan.limit, read.most))
-    found = await _page(read, within)
-    fit = fitting(found.records, plan.expand, read.most)
-    if fit < len(found.records):
+    rows_page = await _page(read, within)
+    fit = fitting(rows_page.records, plan.expand, read.most)
+    if fit < len(rows_page.records):
         # Read again, so that the cursor follows the last record that is shown.
         within = replace(plan, limit=max(fit, 1))
-        found = await _page(read, within)
-    if not fit and found.records:
-        found = replace(found, records=(cut_children(found.records[0], plan.expand, read.most),))
-    return found, bool(found.records) and (
-        not fit or (found.next is not None and within.limit < plan.limit and not found.is_cut)
+        rows_page = await _page(read, within)
+    if not fit and rows_page.records:
+        rows_page = replace(rows_page, records=(cut_children(rows_page.records[0], plan.expand, read.most),))
+    return rows_page, bool(rows_page.records) and (
+        not fit or (rows_page.next is not None and within.limit < plan.limit and not rows_page.is_cut)
     )
 
 
@@ -87,14 +89,17 @@ async def _page(read: CurrentRead, plan: PagePlan) -> Page:
 
 
 def _page_meta(
-    read: CurrentRead, found: Page, decision: Decision[PagePlan], shortage: tuple[ReadWarning, ...]
+    read: CurrentRead, rows_page: Page, decision: Decision[PagePlan], shortage: tuple[ReadWarning, ...]
 ) -> Body:
-    cut = [page_cut(len(found.records))] if found.is_cut else []
-    damaged = [*found.damaged, *(key for record in found.records for key in _damaged_children(record))]
+    cut = [page_cut(len(rows_page.records))] if rows_page.is_cut else []
+    damaged = [
+        *rows_page.damaged,
+        *(key for record in rows_page.records for key in _damaged_children(record)),
+    ]
     own = (*decision.warnings, *shortage, *cut, *records_damaged(damaged))
-    body = meta((*read.context.warnings, *own), found.count)
-    if decision.plan.with_extent and found.extent is not None:
-        scope, extent = decision.scopes[0], found.extent
+    body = meta((*read.context.warnings, *own), rows_page.count)
+    if decision.plan.with_extent and rows_page.extent is not None:
+        scope, extent = decision.scopes[0], rows_page.extent
         times = {scope.declaration.cursor_field, scope.declaration.consent_time_field} - {None}
         body["window"] = {"total": extent.total}
         shows_times = times <= scope.capability.fields.keys()
@@ -108,24 +113,24 @@ async def changes(read: CurrentRead, query: ChangesQuery, preview_chars: int | N
     allowance, seals = read.decisions.allowance, read.home.seals()
     decision = decide_changes(allowance, query, seals, preview_chars=preview_chars)
     plan = bounded(decision.plan, read.most)
-    found = await read.home.store.changes(plan)
+    changed = await read.home.store.changes(plan)
     labels = labels_of(allowance, decision.scopes)
     encoded = _marked(labels, preview_chars)
-    rows = await draw(size_of(found.entries), _change_rows, found.entries, labels, encoded)
+    rows = await draw(size_of(changed.entries), _change_rows, changed.entries, labels, encoded)
     token = None
-    if found.next is not None:
-        session = ChangesSession(decision.plan.since, found.horizon, found.next)
+    if changed.next is not None:
+        session = ChangesSession(decision.plan.since, changed.horizon, changed.next)
         token = cursors.seal_session(seals, session, decision.binding)
     body = _list_body(query, rows, token)
     if token is None:
-        bookmark = Bookmark(found.horizon, secrets.token_bytes(_NONCE_BYTES))
+        bookmark = Bookmark(changed.horizon, secrets.token_bytes(_NONCE_BYTES))
         binding = cursors.bookmark_binding(allowance, query)
         body["next_changes_since"] = cursors.seal_bookmark(seals, bookmark, binding)
-    cut = (page_cut(len(found.entries)),) if found.is_cut else ()
-    if plan.limit < decision.plan.limit and found.next is not None and not found.is_cut:
-        cut = read.shortage(len(found.entries))
-    body["meta"] = read.meta((*decision.warnings, *cut, *records_damaged(found.damaged)))
-    return Served(body, disclosed(found.entries, decision.plan.reach.fields))
+    cut = (page_cut(len(changed.entries)),) if changed.is_cut else ()
+    if plan.limit < decision.plan.limit and changed.next is not None and not changed.is_cut:
+        cut = read.shortage(len(changed.entries))
+    body["meta"] = read.meta((*decision.warnings, *cut, *records_damaged(changed.damaged)))
+    return Served(body, disclosed(changed.entries, decision.plan.reach.fields))
 
 
 async def record(
@@ -134,8 +139,8 @@ async def record(
     """Read one record."""
     query = await with_whole_key(read, query)
     plan, scopes, labels = read.decisions.record(query, preview_chars)
-    found = await read.home.store.record(plan)
-    entry = only(read.decisions.allowance, scopes, found, lambda: NotFound(param="id"))
+    entries = await read.home.store.record(plan)
+    entry = only(read.decisions.allowance, scopes, entries, lambda: NotFound(param="id"))
     shortage: tuple[ReadWarning, ...] = ()
     if read.most is not None and not fitting((entry,), plan.expand, read.most):
         entry, shortage = cut_children(entry, plan.expand, read.most), read.shortage(read.most)
@@ -313,14 +318,14 @@ def cut_children(record: Record, expand: Sequence[ExpandPlan], most: int) -> Rec
     """Leave out the related records of one record that do not fit beside it."""
     seen, expanded = {_key(record)}, dict(record.expanded)
     for plan in expand:
-        shown = list[Record]()
+        children = list[Record]()
         for child in children_of(record, plan):
             if _key(child) in seen or len(seen) < most:
                 seen.add(_key(child))
-                shown.append(child)
+                children.append(child)
         known = record.expanded.get(plan.name)
-        if known is not None and len(shown) < len(children_of(record, plan)):
-            expanded[plan.name] = Children(tuple(shown), has_more=True, damaged=known.damaged)
+        if known is not None and len(children) < len(children_of(record, plan)):
+            expanded[plan.name] = Children(tuple(children), has_more=True, damaged=known.damaged)
     return replace(record, expanded=expanded)
 
 
@@ -355,4 +360,6 @@ def _extent_shown(meta: Body, plan: PagePlan, scope: StreamScope) -> tuple[Discl
     field = time_field(scope)
     if field is None or "earliest_at" not in meta.get("window", ()):
         return ()
-    return tuple(Disclosed(one, plan.reach.stream, (field,)) for one in plan.reach.connection_ids)
+    return tuple(
+        Disclosed(connection_id, plan.reach.stream, (field,)) for connection_id in plan.reach.connection_ids
+    )

@@ -161,10 +161,10 @@ class RemoteResourceServer:
         try:
             answer = await self._get(links.window_link(replace(query, as_json=self.as_json)))
         except RemoteRefused as refusal:
-            found = await self._window_into_json(query) if query.as_json and not self.as_json else None
-            if found is None:
+            cut_here = await self._window_into_json(query) if query.as_json and not self.as_json else None
+            if cut_here is None:
                 raise refusal from None
-            return found
+            return cut_here
         place = _understood(answer, _Window).window
         if query.cursor is not None and place.next_cursor is msgspec.UNSET is place.previous_cursor:
             # It ignored the cursor, and sent the beginning of the text again.
@@ -189,9 +189,9 @@ class RemoteResourceServer:
         if not isinstance(value, dict | list):
             return None
         window = window_of(query)
-        found = part_of_json(cast("Any", value), window, row.get("connection_id") or ConnectionId(""))
-        origin: Body = {"connection_id": found.connection_id} if found.connection_id else {}
-        body = window_body(query, window.limit_chars, found, origin)
+        part = part_of_json(cast("Any", value), window, row.get("connection_id") or ConnectionId(""))
+        origin: Body = {"connection_id": part.connection_id} if part.connection_id else {}
+        body = window_body(query, window.limit_chars, part, origin)
         return ReadAnswer(msgspec.json.encode(body), answer.request_id)
 
     async def windows(self) -> Windows:
@@ -338,8 +338,8 @@ def _bearer(content: bytes) -> Mapping[str, Any]:
         return {}
     wrapped: Any = document.get("data")
     inner = cast("dict[str, Any]", wrapped) if isinstance(wrapped, dict) else document
-    found: Any = document.get("bearer") or inner.get("bearer")
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    bearer: Any = document.get("bearer") or inner.get("bearer")
+    return cast("dict[str, Any]", bearer) if isinstance(bearer, dict) else {}
 
 
 def _request_id(headers: Mapping[str, str]) -> RequestId:

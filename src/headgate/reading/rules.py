@@ -51,8 +51,8 @@ async def add_rule(store: Store, chosen: ChosenRule, rule_id: RuleId, now: int) 
     Raises:
         InvalidRequest: it cannot work.
     """
-    made = await _made(store, chosen, rule_id, now)
-    return ActiveRule(made, await store.add_rule(made, at=now))
+    rule = await _made(store, chosen, rule_id, now)
+    return ActiveRule(rule, await store.add_rule(rule, at=now))
 
 
 async def _made(store: Store, chosen: ChosenRule, rule_id: RuleId, now: int) -> HidingRule:
@@ -64,14 +64,16 @@ async def _made(store: Store, chosen: ChosenRule, rule_id: RuleId, now: int) -> 
 
 async def _refuse_unknown(store: Store, field: FieldName | None, stream: StreamName | None) -> None:
     """Refuse a name that nothing declares: a rule with a typing error would hide nothing, and would not be noticed."""
-    declared = [one for source in (await store.declarations()).values() for one in source.streams.values()]
+    declared = [
+        candidate for source in (await store.declarations()).values() for candidate in source.streams.values()
+    ]
     if stream is not None:
-        declared = [one for one in declared if one.name == stream]
+        declared = [candidate for candidate in declared if candidate.name == stream]
         if not declared:
             raise InvalidRequest(
                 f"There is no stream '{stream}'.", param="stream", hint="See 'headgate store stats'."
             )
-    if field is not None and not any(field in one.fields for one in declared):
+    if field is not None and not any(field in candidate.fields for candidate in declared):
         where = "No stream has" if stream is None else f"Stream '{stream}' does not have"
         raise InvalidRequest(
             f"{where} a field '{field}'.",

@@ -110,7 +110,7 @@ class StreamFacts:
     def freshness(self) -> Body:
         """Write the member of that name."""
         times = {"captured_at": self.last_updated, "last_attempted_at": self.attempted_at}
-        return {"status": self.status} | {name: iso(one) for name, one in times.items() if one is not None}
+        return {"status": self.status} | {name: iso(time) for name, time in times.items() if time is not None}
 
 
 Summaries = Mapping[tuple[ConnectionId, StreamName], StreamFacts]
@@ -154,7 +154,7 @@ def _stream_metadata(scope: StreamScope, summaries: Summaries) -> Body:
         "relationships": [_relationship(relation) for relation in capability.relations.values()],
         "query": _query(scope),
         "granted_connections": [_connection(connection) for connection in scope.connections],
-        "field_capabilities": {name: _field(one) for name, one in visible.items()},
+        "field_capabilities": {name: _field(field) for name, field in visible.items()},
         "expand_capabilities": [_expand(relation) for relation in capability.relations.values()],
         "record_count": _count(scope, summaries),
         "freshness": _freshness(scope, summaries),
@@ -184,7 +184,7 @@ def _compact_connector(group: Sequence[StreamScope], summaries: Summaries) -> Bo
         if scope.connections != shared:
             row["granted_connections"] = [_connection(connection) for connection in scope.connections]
     return _connector(group) | {
-        "granted_connections": [_connection(one) for one in shared],
+        "granted_connections": [_connection(granted) for granted in shared],
         "streams": rows,
     }
 
@@ -198,7 +198,7 @@ def _compact_stream(scope: StreamScope, summaries: Summaries) -> Body:
         "granted": True,
         "primary_key": [name for name in scope.declaration.primary_key if name in capability.fields],
         "cursor_field": capability.sort_field,
-        "field_capabilities": {name: flag_line(_field(one)) for name, one in capability.fields.items()},
+        "field_capabilities": {name: flag_line(_field(field)) for name, field in capability.fields.items()},
         "expand_capabilities": [_expand(relation) for relation in capability.relations.values()],
         "views": list(capability.views),
         "count": bool(capability.counts),
@@ -245,7 +245,7 @@ def _query(scope: StreamScope) -> Body:
     fields = scope.capability.fields
 
     def names(use: Use) -> list[FieldName]:
-        return [name for name, one in fields.items() if one.usable(use)]
+        return [name for name, field in fields.items() if field.usable(use)]
 
     body: Body = {
         "range_filters": {name: list(fields[name].operators) for name in names(Use.RANGE_FILTER)},
@@ -290,9 +290,9 @@ def _json_schema(scope: StreamScope) -> Mapping[str, Any]:
     declared = scope.declaration.schema
     if scope.is_owner:
         return declared
-    shown = {name: _own_schema(scope, one) for name, one in scope.capability.fields.items()}
-    required = [name for name, one in scope.capability.fields.items() if one.field.required]
-    return {"type": "object", "properties": shown, "required": required}
+    properties = {name: _own_schema(scope, field) for name, field in scope.capability.fields.items()}
+    required = [name for name, field in scope.capability.fields.items() if field.field.required]
+    return {"type": "object", "properties": properties, "required": required}
 
 
 def _own_schema(scope: StreamScope, capability: FieldCapability) -> Mapping[str, Any]:
@@ -344,28 +344,28 @@ def _connection(connection: Connection) -> Body:
 
 
 def _count(scope: StreamScope, summaries: Summaries) -> int:
-    return sum(found.record_count for found in _of(scope, summaries))
+    return sum(facts.record_count for facts in _of(scope, summaries))
 
 
 def _freshness(scope: StreamScope, summaries: Summaries) -> Body:
     """Sum up the connections of a stream: one that is stale makes the whole stale."""
-    found = _of(scope, summaries)
-    statuses = {one.status for one in found}
+    facts = _of(scope, summaries)
+    statuses = {stored.status for stored in facts}
     return StreamFacts(
         0,
-        max((one.last_updated for one in found if one.last_updated is not None), default=None),
-        max((one.attempted_at for one in found if one.attempted_at is not None), default=None),
+        max((stored.last_updated for stored in facts if stored.last_updated is not None), default=None),
+        max((stored.attempted_at for stored in facts if stored.attempted_at is not None), default=None),
         next((status for status in ("stale", "unknown", "current") if status in statuses), "unknown"),
     ).freshness()
 
 
 def _of(scope: StreamScope, summaries: Summaries) -> list[StreamFacts]:
-    found = (summaries.get((connection.id, scope.stream)) for connection in scope.connections)
-    return [one for one in found if one is not None]
+    facts = (summaries.get((connection.id, scope.stream)) for connection in scope.connections)
+    return [stored for stored in facts if stored is not None]
 
 
-def _stream_row(scope: StreamScope, connection: Connection, found: StreamFacts | None) -> Body:
-    facts = found or StreamFacts(0, None)
+def _stream_row(scope: StreamScope, connection: Connection, stored: StreamFacts | None) -> Body:
+    facts = stored or StreamFacts(0, None)
     freshness = facts.freshness()
     return {
         "object": "stream",
@@ -382,28 +382,31 @@ def _time_constraint(scope: StreamScope) -> Body:
     time = scope.time
     if time is None:
         return {}
-    shown = {
+    bounds = {
         "field": time.field if time.field in scope.capability.fields else None,
         "since": None if time.since is None else iso(time.since),
         "until": None if time.until is None else iso(time.until),
     }
     return {
-        "time_constraint": cast("Body", {name: value for name, value in shown.items() if value is not None})
+        "time_constraint": cast("Body", {name: value for name, value in bounds.items() if value is not None})
     }
 
 
 async def _stream_facts(store: Store, reaches: Sequence[Reach], *, now: int) -> Summaries:
     """Count the records of each stream of each connection, and judge how fresh those of accounts are."""
-    found = await store.summaries(reaches)
-    fresh = {one: await _read_freshness(store, one) for one in {each.connection_id for each in found}}
+    summaries = await store.summaries(reaches)
+    fresh = {
+        summary: await _read_freshness(store, summary)
+        for summary in {each.connection_id for each in summaries}
+    }
     return {
-        (one.connection_id, one.stream): StreamFacts(
-            one.record_count,
-            one.last_updated,
-            fresh[one.connection_id].attempted_at,
-            fresh[one.connection_id].status(now),
+        (summary.connection_id, summary.stream): StreamFacts(
+            summary.record_count,
+            summary.last_updated,
+            fresh[summary.connection_id].attempted_at,
+            fresh[summary.connection_id].status(now),
         )
-        for one in found
+        for summary in summaries
     }
 
 

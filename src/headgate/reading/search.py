@@ -140,7 +140,7 @@ def _meta(page: SearchPage, warnings: Iterable[ReadWarning], *, connections: int
     }
 
 
-def _understood(found: Understood) -> Body:
+def _understood(understood: Understood) -> Body:
     """Return how a query was understood: its words with other forms that were found, and what was left out."""
     words = [
         {
@@ -148,13 +148,13 @@ def _understood(found: Understood) -> Body:
             **({"forms": list(word.forms)} if word.forms else {}),
             **({"corrected_to": list(word.corrected)} if word.corrected else {}),
         }
-        for word in found.words
+        for word in understood.words
     ]
     body: Body = {"words": words}
-    if found.left_out:
-        body["left_out"] = list(found.left_out)
-    if found.excluded:
-        body["excluded"] = list(found.excluded)
+    if understood.left_out:
+        body["left_out"] = list(understood.left_out)
+    if understood.excluded:
+        body["excluded"] = list(understood.excluded)
     return body
 
 

@@ -105,15 +105,15 @@ _LOOP_BYTES = 128 * 1024
 _THREAD = ThreadPoolExecutor(1, thread_name_prefix="headgate-drawing")
 
 
-async def draw(size_bytes: int, work: Callable[[*_Given], _T], *given: *_Given) -> _T:
+async def draw(size_bytes: int, work: Callable[[*_Given], _T], *arguments: *_Given) -> _T:
     """Call a function that works on so many bytes of JSON: in a thread, if they are many."""
     if size_bytes <= _LOOP_BYTES:
-        return work(*given)
+        return work(*arguments)
 
     def do() -> _T:
         with memory.alone():
             memory.require(size_bytes)
-            return work(*given)
+            return work(*arguments)
 
     return await asyncio.get_running_loop().run_in_executor(_THREAD, do)
 

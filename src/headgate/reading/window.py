@@ -28,27 +28,27 @@ async def window(read: CurrentRead, query: WindowQuery) -> Served:
     query = await with_whole_key(read, query)
     decision = decide_window(allowance, query, seals)
     windows = await read.home.store.window(decision.plan)
-    found = only(allowance, decision.scopes, windows, lambda: NotFound(param="id"))
-    if decision.digest is not None and decision.digest != found.digest:
+    part = only(allowance, decision.scopes, windows, lambda: NotFound(param="id"))
+    if decision.digest is not None and decision.digest != part.digest:
         raise CursorExpired(
             f"Field '{query.field}' has changed; read it from offset_chars 0.", param="cursor"
         )
     limit = decision.plan.window.limit_chars
-    origin = labels_of(allowance, decision.scopes).of(found.connection_id)
-    body = window_body(query, limit, found, origin)
+    origin = labels_of(allowance, decision.scopes).of(part.connection_id)
+    body = window_body(query, limit, part, origin)
     for name in ("next", "previous"):
         offset = body["window"][f"{name}_offset_chars"]
         if offset is not None:
-            place = WindowPlace(found.connection_id, found.digest, offset, limit)
+            place = WindowPlace(part.connection_id, part.digest, offset, limit)
             body["window"][f"{name}_cursor"] = cursors.seal_window(seals, place, decision.binding)
     body |= {"links": {"self": window_link(query)}, "meta": read.meta(decision.warnings)}
-    shown = Disclosed(found.connection_id, query.stream, (query.field,), (query.record_id,))
-    return Served(body, (shown,))
+    disclosed = Disclosed(part.connection_id, query.stream, (query.field,), (query.record_id,))
+    return Served(body, (disclosed,))
 
 
-def window_body(query: WindowQuery, limit: int, found: FieldWindow, origin: Body) -> Body:
+def window_body(query: WindowQuery, limit: int, part: FieldWindow, origin: Body) -> Body:
     """Return a part of a field, and where it stands in the whole."""
-    start, end, total = found.start_chars, found.end_chars, found.total_chars
+    start, end, total = part.start_chars, part.end_chars, part.total_chars
     return {
         "object": "field_window",
         "stream": query.stream,
@@ -56,12 +56,12 @@ def window_body(query: WindowQuery, limit: int, found: FieldWindow, origin: Body
         **origin,
         "field": {
             "path": query.field,
-            "type": "json" if found.is_json else "string",
+            "type": "json" if part.is_json else "string",
             "size_chars": total,
-            "digest": f"sha256:{found.digest}",
+            "digest": f"sha256:{part.digest}",
         },
         "window": {
-            "text": found.text,
+            "text": part.text,
             "start_chars": start,
             "end_chars": end,
             "limit_chars": limit,
@@ -70,8 +70,8 @@ def window_body(query: WindowQuery, limit: int, found: FieldWindow, origin: Body
             "has_more": end < total,
             "next_offset_chars": end if end < total else None,
             "previous_offset_chars": max(0, start - limit) if start else None,
-            "match_start_chars": found.match_start_chars,
-            "match_end_chars": found.match_end_chars,
+            "match_start_chars": part.match_start_chars,
+            "match_end_chars": part.match_end_chars,
             "next_cursor": None,
             "previous_cursor": None,
         },
@@ -92,11 +92,11 @@ def part_of_json(
     if isinstance(window, OffsetWindow):
         start = min(window.offset_chars, len(text))
     else:
-        found = find_folded([text], window.q)
-        if found is None:
+        place = find_folded([text], window.q)
+        if place is None:
             raise QueryNotFound
-        match = found
-        start = max(0, found[0] - window.before_chars)
+        match = place
+        start = max(0, place[0] - window.before_chars)
     part = text[start : start + window.limit_chars]
     digest = hashlib.sha256(text.encode()).hexdigest()
     return FieldWindow(connection_id, part, start, len(text), digest, *match, is_json=True)

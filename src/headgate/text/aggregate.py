@@ -41,10 +41,10 @@ class GroupPlace(NamedTuple):
 
 def read_place(cursor: str) -> GroupPlace | None:
     """Read a cursor; None if it is none of these."""
-    found = _CURSOR.fullmatch(cursor)
-    if found is None:
+    parts = _CURSOR.fullmatch(cursor)
+    if parts is None:
         return None
-    return GroupPlace(int(found[1]), None if found[2] is None else int(found[2]), found[3] or "")
+    return GroupPlace(int(parts[1]), None if parts[2] is None else int(parts[2]), parts[3] or "")
 
 
 def aggregate_text(body: AggregateBody, first: int = 0) -> str:

@@ -50,8 +50,8 @@ def title(body: RecordBody | HitBody) -> str:
 def title_field(body: RecordBody | HitBody) -> str | None:
     """Return the field of ``data`` that the title is made of; None if it is made of other members."""
     record = cast("Mapping[str, Any]", body)
-    found = _own_title(record) or _time(record)
-    return found[1] if found is not None and found[0] is record.get("data") else None
+    source = _own_title(record) or _time(record)
+    return source[1] if source is not None and source[0] is record.get("data") else None
 
 
 def _own_title(record: Mapping[str, Any]) -> _Found | None:
@@ -64,8 +64,8 @@ def _time(record: Mapping[str, Any]) -> _Found | None:
     return _find([record, *_inner(record, _NESTED)], _TITLE_TIMES)
 
 
-def _text(found: _Found | None) -> str:
-    return "" if found is None else found[0][found[1]]
+def _text(source: _Found | None) -> str:
+    return "" if source is None else source[0][source[1]]
 
 
 def _inner(record: Mapping[str, Any], names: tuple[str, ...]) -> list[Mapping[str, Any]]:
@@ -167,9 +167,9 @@ def document(
         metadata |= _ways_on(short, content, naming(), ladder, space)
     # Each entry shows the beginning of its field, or facts about a file.
     entered = {entry["field_path"] for entries in ladder.members().values() for entry in entries}
-    shown = {*content.in_text, *content.short, *elsewhere, *entered, *([titled] if titled else [])}
-    made: Json = {"id": asked_id, "title": named, "text": content.text, "url": url, "metadata": metadata}
-    return Document(made, frozenset(shown), ladder)
+    fields = {*content.in_text, *content.short, *elsewhere, *entered, *([titled] if titled else [])}
+    members: Json = {"id": asked_id, "title": named, "text": content.text, "url": url, "metadata": metadata}
+    return Document(members, frozenset(fields), ladder)
 
 
 def _main_field(data: Mapping[str, Any]) -> str | None:
@@ -182,9 +182,9 @@ def _main_field(data: Mapping[str, Any]) -> str | None:
 
 def _elsewhere(row: RecordBody, data: Mapping[str, Any], asked_id: str, titled: str | None) -> set[str]:
     """Name the fields that the document shows as its title and in its id."""
-    key, found = data.get("id"), set[str]() if titled is None else {titled}
+    key, fields = data.get("id"), set[str]() if titled is None else {titled}
     is_key = isinstance(key, str) and key == row.get("id") and asked_id.endswith(f":{key}")
-    return found | {"id"} if is_key or key == asked_id else found
+    return fields | {"id"} if is_key or key == asked_id else fields
 
 
 def _as_json(data: Mapping[str, Any], texts: Collection[str], space: Space) -> _Content:
@@ -201,14 +201,14 @@ def _as_json(data: Mapping[str, Any], texts: Collection[str], space: Space) -> _
             fitting.add(path)
             left -= needed
     short, others = _beside(data, fitting, space.beside)
-    shown = dict(data)
+    values = dict(data)
     begun = next((path for path in others if path in texts and isinstance(data[path], str)), None)
     stop = 0 if begun is None else _beginning(data[begun], left - len(json_text(begun)) - len(":,"))
     if begun is not None and stop:
-        shown[begun] = data[begun][:stop] + ELLIPSIS
+        values[begun] = data[begun][:stop] + ELLIPSIS
         others.remove(begun)
         fitting.add(begun)
-    text = json_text({path: value for path, value in shown.items() if path in fitting})
+    text = json_text({path: value for path, value in values.items() if path in fitting})
     return _Content(text, fitting, short, others, begun=(begun, stop) if begun is not None and stop else None)
 
 
@@ -221,13 +221,13 @@ def _beginning(text: str, limit_chars: int) -> int:
 
 
 def _beside(
-    data: Mapping[str, Any], shown: Collection[str], limit_chars: int | None
+    data: Mapping[str, Any], inline: Collection[str], limit_chars: int | None
 ) -> tuple[Json, list[str]]:
     """Return the fields beside the text: short values as they are, and the names of the others."""
     short: Json = {}
     others: list[str] = []
     for path, value in data.items():
-        if path in shown:
+        if path in inline:
             continue
         needed = 0 if limit_chars is None else len(json_text({path: value}))
         if _is_short(value) and (limit_chars is None or needed <= limit_chars):
@@ -319,13 +319,13 @@ def _with_reserved_apart(short: Json) -> Json:
 
 def _row_facts(row: Mapping[str, Any], known: set[str]) -> Json:
     """Return what a row says about its record, without what the document says elsewhere."""
-    found = {name: row[name] for name in _ROW_FACTS if name in row}
+    known_facts = {name: row[name] for name in _ROW_FACTS if name in row}
     own = row.get("metadata")
     if isinstance(own, dict):
-        found = cast("Json", own) | found
-    facts = {name: value for name, value in found.items() if name in _ORIGIN or _is_fact(value, known)}
+        known_facts = cast("Json", own) | known_facts
+    facts = {name: value for name, value in known_facts.items() if name in _ORIGIN or _is_fact(value, known)}
     record_id = row.get("id")
-    if isinstance(record_id, str) and not any(one.endswith(f":{record_id}") for one in known):
+    if isinstance(record_id, str) and not any(text.endswith(f":{record_id}") for text in known):
         facts["record_id"] = record_id
     return facts
 

@@ -63,9 +63,9 @@ def _blob_facts(value: Mapping[str, Any]) -> dict[str, Any] | None:
         return None
     facts: dict[str, Any] = {**_about(), "blob_id": blob_id}
     for fact, names in _TWINS.items():
-        found = next((value[name] for name in names if isinstance(value.get(name), str | int)), None)
-        if found is not None:
-            facts[fact] = found
+        twin = next((value[name] for name in names if isinstance(value.get(name), str | int)), None)
+        if twin is not None:
+            facts[fact] = twin
     return facts
 
 
@@ -73,9 +73,9 @@ def _encoded_facts(value: str) -> dict[str, Any] | None:
     if len(value) < SHORT_CHARS:
         return None
     start = value[:SHORT_CHARS]
-    found = _DATA_URL.match(start)
-    if found:
-        return encoded_facts(len(value), found[1])
+    data_url = _DATA_URL.match(start)
+    if data_url:
+        return encoded_facts(len(value), data_url[1])
     # A short look first: almost every long text has a space early on.
     if not _BEGINS_ENCODED.fullmatch(start):
         return None
@@ -199,12 +199,12 @@ class Ladder:
 
     def members(self) -> dict[str, Any]:
         """Return the kinds that have entries; none for a record that is shown whole."""
-        found = {
+        kinds = {
             "field_windows": self.field_windows,
             "json_fields": self.json_fields,
             "binary_fields": self.binary_fields,
         }
-        return {kind: entries for kind, entries in found.items() if entries}
+        return {kind: entries for kind, entries in kinds.items() if entries}
 
     def window_of(self, path: str) -> dict[str, Any] | None:
         """Find the entry of a text that is not shown whole."""
@@ -332,14 +332,14 @@ def _short_nested(path: str, value: Any, handles: Handles, inline_chars: int, la
 
 def json_entry(path: str, value: Any, read: Mapping[str, Any], clean: Any = None) -> dict[str, Any]:
     """Write the entry of an object or a list that is not shown whole; its size is that of the whole value."""
-    shown = without_bytes(value) if clean is None else clean
+    visible = without_bytes(value) if clean is None else clean
     return {
         "field_path": path,
         "json_field": True,
         "text_like": False,
         "preview_status": "truncated",
         "size_chars": len(msgspec.json.encode(_as_stored(value)).decode()),
-        "preview_text": cut(msgspec.json.encode(shown).decode(), JSON_PREVIEW_CHARS),
+        "preview_text": cut(msgspec.json.encode(visible).decode(), JSON_PREVIEW_CHARS),
         **read,
     }
 

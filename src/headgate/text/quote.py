@@ -93,8 +93,8 @@ def _fence(body: str) -> str:
     return mark
 
 
-def _escape(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _escape(hidden: re.Match[str]) -> str:
+    code = ord(hidden[0])
     if code <= _MAX_PLANE:
         return f"\\u{code:04x}"
     code -= 0x10000

@@ -110,21 +110,21 @@ def _some_values(values: _Values, windows: Windows, limit_bytes: int) -> str:
         whole = json_text(chosen)
     space = limit_bytes - reserve - size(whole)
     parts: list[str] = [] if whole == "{}" else [whole[1:-1]]
-    shown: list[str] = []
+    begun: list[str] = []
     for path, value in values.long.items():
-        called = [*shown, path]
+        called = [*begun, path]
         piece = _beginning(path, value, space - size(_reading(called, windows)))
         if piece is None:
             left.append(path)
             continue
         parts.append(piece)
         space -= size(piece) + 1
-        shown = called
+        begun = called
     if not parts:
-        first, shown = _first_value(values, windows, limit_bytes - reserve)
+        first, begun = _first_value(values, windows, limit_bytes - reserve)
         parts = [first] if first else []
         left = [path for path in left if not first.startswith(json_text(path))]
-    written, reading = f"{{{','.join(parts)}}}", _reading(shown, windows)
+    written, reading = f"{{{','.join(parts)}}}", _reading(begun, windows)
     return f"{written}{_left_out(left, limit_bytes - size(written) - size(reading))}{reading}"
 
 

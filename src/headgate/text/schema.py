@@ -50,17 +50,17 @@ class SchemaPlace(NamedTuple):
         where = f"{self.list}:{self.source}" if self.list in {"connections", "fields"} else self.list
         return f"{where}:{self.first}"
 
-    def call(self, asked: Mapping[str, str]) -> str:
+    def call(self, arguments: Mapping[str, str]) -> str:
         """Write the call that goes on here, with the arguments of the call that began."""
-        return f"schema args={json_text({**asked, 'cursor': self.write()})}"
+        return f"schema args={json_text({**arguments, 'cursor': self.write()})}"
 
 
 def read_schema_place(cursor: str) -> SchemaPlace | None:
     """Read a cursor; None if it is none of these."""
-    found = _CURSOR.fullmatch(cursor)
-    if found is None:
+    parts = _CURSOR.fullmatch(cursor)
+    if parts is None:
         return None
-    return SchemaPlace(cast("_List", found[1].partition(":")[0]), int(found[3]), int(found[2] or 0))
+    return SchemaPlace(cast("_List", parts[1].partition(":")[0]), int(parts[3]), int(parts[2] or 0))
 
 
 _LEGEND_LINE = (
@@ -101,7 +101,7 @@ class _Fitted(NamedTuple):
     stop: int
 
 
-def index_text(document: SchemaBody, asked: Mapping[str, str] = _NOTHING, first: int = 0) -> str:
+def index_text(document: SchemaBody, arguments: Mapping[str, str] = _NOTHING, first: int = 0) -> str:
     """Write the index of everything granted: each stream, each connection, and how to go on.
 
     ``asked`` are the arguments of the call; with ``first`` only names are listed, from that one on.
@@ -111,21 +111,21 @@ def index_text(document: SchemaBody, asked: Mapping[str, str] = _NOTHING, first:
     named = list(dict.fromkeys(_name_of(stream) for _, stream in rows))
     if first:
         return compose(
-            [*lines, *_names(named, len(rows), asked, first), Line(_NEXT_INDEX)], SCHEMA_INDEX_TEXT
+            [*lines, *_names(named, len(rows), arguments, first), Line(_NEXT_INDEX)], SCHEMA_INDEX_TEXT
         )
     printed = [Line(_index_row(connector, stream), 2) for connector, stream in rows[:_ROWS]]
     if len(rows) > _ROWS:
-        lines += _stream_indexes(document, named, len(rows), asked)
+        lines += _stream_indexes(document, named, len(rows), arguments)
         printed.append(Line(f"more_streams={len(rows) - _ROWS} (see stream_index)"))
     elif sum(size(line.text) + 1 for line in [*lines, *printed]) > SCHEMA_INDEX_TEXT - size(_NEXT_INDEX):
         # Few streams with long names can also be too much for their rows: then the names alone go in.
-        lines += _names(named, len(rows), asked)
+        lines += _names(named, len(rows), arguments)
     return compose([*lines, *printed, Line(_NEXT_INDEX)], SCHEMA_INDEX_TEXT)
 
 
 def stream_text(
     document: SchemaBody,
-    asked: Mapping[str, str] = _NOTHING,
+    arguments: Mapping[str, str] = _NOTHING,
     *,
     is_full: bool = False,
     place: SchemaPlace | None = None,
@@ -137,35 +137,35 @@ def stream_text(
     """
     rows = _merged(_rows(document))
     lines = [_heading(document, list(_rows(document))), _LEGEND_LINE]
-    if "connection_id" in asked:
-        lines.append(f"schema_scope connection_id={json_text(asked['connection_id'])}")
+    if "connection_id" in arguments:
+        lines.append(f"schema_scope connection_id={json_text(arguments['connection_id'])}")
     if is_full:
         lines.append(_RAW_SCHEMA)
     ending = _NEXT_STREAM if rows else _NO_STREAM
     space = SCHEMA_STREAM_TEXT - sum(size(line) + 1 for line in lines) - size(ending)
     if place is None or place.list == "sources":
-        body = _sources(rows, asked, space, 0 if place is None else place.first)
+        body = _sources(rows, arguments, space, 0 if place is None else place.first)
     else:
-        body = _part(rows, asked, space, place)
+        body = _part(rows, arguments, space, place)
     return "\n".join([*lines, *body, ending]) if body or place is None else None
 
 
-def _sources(rows: Sequence[_Row], asked: Mapping[str, str], space: int, first: int) -> list[str]:
+def _sources(rows: Sequence[_Row], arguments: Mapping[str, str], space: int, first: int) -> list[str]:
     """Describe the sources from one on, as many as fit."""
     more = "more_sources={} do not fit: {}"
     left = rows[first:]
-    space -= size(more.format(len(rows), SchemaPlace("sources", len(rows)).call(asked))) + 1
+    space -= size(more.format(len(rows), SchemaPlace("sources", len(rows)).call(arguments))) + 1
     same = _same(left)
-    needs = [size(_source(row, first + at, asked, None, same[at])) + 1 for at, row in enumerate(left)]
+    needs = [size(_source(row, first + at, arguments, None, same[at])) + 1 for at, row in enumerate(left)]
     lines: list[str] = []
     for at, share in enumerate(_shares(needs, space)):
-        text = _source(left[at], first + at, asked, share - 1 if share < needs[at] else None, same[at])
+        text = _source(left[at], first + at, arguments, share - 1 if share < needs[at] else None, same[at])
         space -= size(text) + 1
         if space < 0 and lines:
             break
         lines.append(text)
     if len(lines) < len(left):
-        following = SchemaPlace("sources", first + len(lines)).call(asked)
+        following = SchemaPlace("sources", first + len(lines)).call(arguments)
         lines.append(more.format(len(left) - len(lines), following))
     return lines
 
@@ -188,23 +188,23 @@ def _shares(needs: Sequence[int], space: int) -> list[int]:
 def _same(rows: Sequence[_Row]) -> list[str | None]:
     """Find for each source a connection of an earlier one that allows the same."""
     first: dict[str, str] = {}
-    found: list[str | None] = []
+    earlier: list[str | None] = []
     for connector, stream in rows:
         shape = _shape(stream)
-        found.append(first.get(shape))
+        earlier.append(first.get(shape))
         granted = _granted(connector, stream)
         if granted and shape not in first:
             first[shape] = name(str(granted[0].get("connection_id")))
-    return found
+    return earlier
 
 
-def _part(rows: Sequence[_Row], asked: Mapping[str, str], space: int, place: SchemaPlace) -> list[str]:
+def _part(rows: Sequence[_Row], arguments: Mapping[str, str], space: int, place: SchemaPlace) -> list[str]:
     """List the connections or the fields of one source, from one on."""
     if place.source >= len(rows):
         return []
     connector, stream = rows[place.source]
     entries = (
-        [_connection(one) for one in _granted(connector, stream)]
+        [_connection(connection) for connection in _granted(connector, stream)]
         if place.list == "connections"
         else _flagged(_flags(stream))
     )
@@ -212,36 +212,38 @@ def _part(rows: Sequence[_Row], asked: Mapping[str, str], space: int, place: Sch
         return []
     head = f"stream name={json_text(stream.get('name'))} connector_key={_key(connector)}"
     head += f" {place.list} from {place.first + 1} of {len(entries)}: "
-    space -= size(head) + size(_more(place._replace(first=len(entries)), asked)) + 2
+    space -= size(head) + size(_more(place._replace(first=len(entries)), arguments)) + 2
     joint = "|" if place.list == "connections" else ";"
     fitted = _within(entries[place.first :], space, joint)
     stop = place.first + max(1, fitted.stop)
     lines = [head + (fitted.text if fitted.stop else entries[place.first])]
-    return [*lines, _more(place._replace(first=stop), asked)] if stop < len(entries) else lines
+    return [*lines, _more(place._replace(first=stop), arguments)] if stop < len(entries) else lines
 
 
-def _more(place: SchemaPlace, asked: Mapping[str, str]) -> str:
+def _more(place: SchemaPlace, arguments: Mapping[str, str]) -> str:
     whole = "names of" if place.list == "connections" else "flags of"
-    return f"more {place.list} and {whole} those that have none here: {place.call(asked)}"
+    return f"more {place.list} and {whole} those that have none here: {place.call(arguments)}"
 
 
 def _merged(rows: Iterable[_Row]) -> list[_Row]:
     """Join the sources of one connector whose streams allow the same."""
-    found: dict[str, _Row] = {}
+    merged: dict[str, _Row] = {}
     for connector, stream in rows:
         key = json_text([connector.get("connector_key"), _shape(stream)])
-        if key not in found:
-            found[key] = connector, {**stream, "granted_connections": list(_granted(connector, stream))}
+        if key not in merged:
+            merged[key] = connector, {**stream, "granted_connections": list(_granted(connector, stream))}
             continue
-        first = found[key][1]
-        known = {one.get("connection_id") for one in first.get("granted_connections", [])}
+        first = merged[key][1]
+        known = {connection.get("connection_id") for connection in first.get("granted_connections", [])}
         first.setdefault("granted_connections", []).extend(
-            one for one in _granted(connector, stream) if one.get("connection_id") not in known
+            connection
+            for connection in _granted(connector, stream)
+            if connection.get("connection_id") not in known
         )
         counts = first.get("record_count"), stream.get("record_count")
         if isinstance(counts[0], int) and isinstance(counts[1], int):
             first["record_count"] = counts[0] + counts[1]
-    return list(found.values())
+    return list(merged.values())
 
 
 def _shape(stream: StreamBody) -> str:
@@ -254,7 +256,9 @@ def _line_of(capability: str | FieldFlags) -> str:
 
 
 def _flags(stream: StreamBody) -> dict[str, str]:
-    return {path: _line_of(one) for path, one in (stream.get("field_capabilities") or {}).items()}
+    return {
+        path: _line_of(capability) for path, capability in (stream.get("field_capabilities") or {}).items()
+    }
 
 
 def _flagged(flags: Mapping[str, str]) -> list[str]:
@@ -262,7 +266,7 @@ def _flagged(flags: Mapping[str, str]) -> list[str]:
 
 
 def _source(
-    row: _Row, number: int, asked: Mapping[str, str], limit_bytes: int | None, same: str | None
+    row: _Row, number: int, arguments: Mapping[str, str], limit_bytes: int | None, same: str | None
 ) -> str:
     """Write everything one source allows in one line, and lines with the calls that show what does not fit."""
     connector, stream = row
@@ -271,7 +275,7 @@ def _source(
     granted = _granted(connector, stream)
     calls = [SchemaPlace("connections", len(granted), number), SchemaPlace("fields", len(flags), number)]
     if limit_bytes is not None:
-        limit -= sum(size(_more(call, asked)) + 1 for call in calls)
+        limit -= sum(size(_more(call, arguments)) + 1 for call in calls)
     head = _index_row(connector, stream, "")
     tail = "" if same is not None else _uses(stream, flags, limit // 8)
     space = limit - size(head) - size(tail) - len(" fields= ")
@@ -286,7 +290,7 @@ def _source(
         if fitted.stop < place.first
     ]
     line = f"{head}{connections.text} fields={fields.text}{tail}"
-    return "\n".join([line, *(_more(place, asked) for place in places)])
+    return "\n".join([line, *(_more(place, arguments) for place in places)])
 
 
 def _uses(stream: StreamBody, flags: Mapping[str, str], limit_bytes: int) -> str:
@@ -319,16 +323,16 @@ def _rows(document: SchemaBody) -> Iterable[_Row]:
 
 
 def _stream_indexes(
-    document: SchemaBody, named: Sequence[str], total: int, asked: Mapping[str, str]
+    document: SchemaBody, named: Sequence[str], total: int, arguments: Mapping[str, str]
 ) -> list[Line]:
     """Name every stream: by connector, or all together where that would be too much."""
     each = [_stream_index(connector) for connector in _connectors(document)]
     if sum(size(_as_json(text)) for text in each) <= SCHEMA_NAMES_TEXT:
         return [Line(text) for text in each]
-    return _names(named, total, asked)
+    return _names(named, total, arguments)
 
 
-def _names(named: Sequence[str], total: int, asked: Mapping[str, str], first: int = 0) -> list[Line]:
+def _names(named: Sequence[str], total: int, arguments: Mapping[str, str], first: int = 0) -> list[Line]:
     """Name the streams from one on, as many as fit, with the call that names the others."""
     stop = first + max(1, len(fitting(map(_as_json, named[first:]), SCHEMA_NAMES_TEXT)))
     index = Line(f"stream_index stream_count={total} streams={'|'.join(named[first:stop])}")
@@ -336,7 +340,7 @@ def _names(named: Sequence[str], total: int, asked: Mapping[str, str], first: in
         return [index]
     return [
         index,
-        Line(f"more_names={len(named) - stop} do not fit: {SchemaPlace('streams', stop).call(asked)}"),
+        Line(f"more_names={len(named) - stop} do not fit: {SchemaPlace('streams', stop).call(arguments)}"),
     ]
 
 
@@ -357,8 +361,8 @@ def _index_row(connector: ConnectorBody, stream: StreamBody, connections: str | 
     facts += [f"display_name={json_text(cut(str(label), _NAME_CHARS))}"] if label else []
     count = stream.get("record_count")
     facts += [f"records={count}"] if isinstance(count, int) else []
-    shown = _connections(connector, stream) if connections is None else connections
-    return " ".join([*facts, f"connections={shown}"])
+    listed = _connections(connector, stream) if connections is None else connections
+    return " ".join([*facts, f"connections={listed}"])
 
 
 def _name_of(stream: StreamBody) -> str:
@@ -431,17 +435,17 @@ def _sort(stream: StreamBody) -> str:
 
 
 def _expand(stream: StreamBody, limit_bytes: int) -> str:
-    found = [
+    relations = [
         f"{name(str(relation.get('name')))}({relation.get('default_limit', 10)}..{relation.get('max_limit', 50)})"
         for relation in stream.get("expand_capabilities") or []
         if relation.get("usable", True)
     ]
-    return _within(found, max(limit_bytes, _LEAST_LINE), "|").text or "none"
+    return _within(relations, max(limit_bytes, _LEAST_LINE), "|").text or "none"
 
 
 def _search(named: Mapping[str, str]) -> str:
-    found = {search: None for line in named.values() for search in searches_of(line)}
-    modes = [mode for mode in ("lexical", "semantic") if mode in found]
+    searches = {search: None for line in named.values() for search in searches_of(line)}
+    modes = [mode for mode in ("lexical", "semantic") if mode in searches]
     return "|".join([*modes, "hybrid"] if len(modes) > 1 else modes) or "none"
 
 
@@ -450,19 +454,19 @@ def _aggregations(stream: StreamBody, named: Mapping[str, str], limit_bytes: int
     for path, line in named.items():
         for kind in aggregations_of(line):
             by_kind.setdefault(kind, []).append(name(path))
-    found = [f"{kind}={','.join(paths)}" for kind, paths in by_kind.items()]
-    if sum(map(size, found)) > max(limit_bytes, _LEAST_LINE):
+    kinds = [f"{kind}={','.join(paths)}" for kind, paths in by_kind.items()]
+    if sum(map(size, kinds)) > max(limit_bytes, _LEAST_LINE):
         # The flags of the fields say it too.
-        found = [f"{kind}={len(paths)} fields with a={kind}" for kind, paths in by_kind.items()]
-    return ";".join(["count", *found]) if _counts(stream, found) else ";".join(found) or "none"
+        kinds = [f"{kind}={len(paths)} fields with a={kind}" for kind, paths in by_kind.items()]
+    return ";".join(["count", *kinds]) if _counts(stream, kinds) else ";".join(kinds) or "none"
 
 
-def _counts(stream: StreamBody, found: Sequence[str]) -> bool:
+def _counts(stream: StreamBody, kinds: Sequence[str]) -> bool:
     counts = stream.get("count")
     if isinstance(counts, bool):
         return counts
     query = (stream.get("query") or {}).get("aggregations")
-    return bool(found) if query is None else bool(query.get("count"))
+    return bool(kinds) if query is None else bool(query.get("count"))
 
 
 def _views(stream: StreamBody, limit_bytes: int) -> str:

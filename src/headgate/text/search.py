@@ -180,7 +180,7 @@ def _understood(body: SearchBody) -> list[str]:
     """Return in one line how the query was understood, and how many records hold all or most of its words."""
     meta = body.get("meta") or {}
     understood = meta.get("understood") or {}
-    words = [_word(one) for one in understood.get("words") or []]
+    words = [_word(word) for word in understood.get("words") or []]
     if not words:
         return []
     parts = [f"words: {', '.join(words)}"]
@@ -192,11 +192,11 @@ def _understood(body: SearchBody) -> list[str]:
     return [cut("; ".join(parts), _UNDERSTOOD_CHARS)]
 
 
-def _word(one: UnderstoodWordBody) -> str:
-    text = name(cut(str(one.get("word")), _NAME_CHARS))
-    if one.get("corrected_to"):
-        return f"{text} (no such word; taken for {_listed(one.get('corrected_to'))})"
-    return f"{text} (also {_listed(one.get('forms'))})" if one.get("forms") else text
+def _word(understood: UnderstoodWordBody) -> str:
+    text = name(cut(str(understood.get("word")), _NAME_CHARS))
+    if understood.get("corrected_to"):
+        return f"{text} (no such word; taken for {_listed(understood.get('corrected_to'))})"
+    return f"{text} (also {_listed(understood.get('forms'))})" if understood.get("forms") else text
 
 
 def _listed(words: Sequence[str] | None) -> str:

@@ -95,16 +95,16 @@ class AddressTable:
         """Find an address and the values of its places; one that refuses when the table has none."""
         path = raw_path.decode("latin-1")
         paths = self._by_method.get("GET" if method == "HEAD" else method)
-        found = None if paths is None else paths.find(path)
-        if found is None:
+        match = None if paths is None else paths.find(path)
+        if match is None:
             return self._refusing(path), {}
         if "%" not in path:
-            return found
-        return found[0], {name: unquote(value) for name, value in found[1].items()}
+            return match
+        return match[0], {name: unquote(value) for name, value in match[1].items()}
 
     def _refusing(self, path: str) -> Address:
         others = {method: paths.find(path) for method, paths in self._by_method.items()}
-        allowed = {method: found[0] for method, found in others.items() if found is not None}
+        allowed = {method: match[0] for method, match in others.items() if match is not None}
         if not allowed:
             return NOT_FOUND
         return _with_other_methods(", ".join(allowed), next(iter(allowed.values())))

@@ -78,14 +78,14 @@ class Front:
     async def _answer(
         self, context: RequestContext, scope: Scope, receive: Receive, sender: ResponseSender
     ) -> None:
-        asked = asked_method(scope["method"], context)
-        address, places = self._table.find(asked or scope["method"], scope["raw_path"])
+        preflight = asked_method(scope["method"], context)
+        address, places = self._table.find(preflight or scope["method"], scope["raw_path"])
         context.route = address.route
         try:
             self._guard.check(context, scope, address.sharing)
             sender.more = sharing_headers(context, address.sharing)
-            if asked is not None:
-                reply = permission(asked, address.sharing)
+            if preflight is not None:
+                reply = permission(preflight, address.sharing)
             elif address.page and _is_followed_link(context, scope):
                 reply = _page_of(address, places, scope)
             else:
@@ -100,8 +100,8 @@ class Front:
             if sender.status:
                 # Half a response cannot be taken back; the server ends the connection.
                 raise
-            shown = memory.out_of_memory() if isinstance(error, MemoryError) else ServerFault()
-            reply = self._refusal(shown, context, address.flavour)
+            fault = memory.out_of_memory() if isinstance(error, MemoryError) else ServerFault()
+            reply = self._refusal(fault, context, address.flavour)
         if reply is not None:
             await sender.reply(reply, address.headers)
 

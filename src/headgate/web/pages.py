@@ -77,8 +77,8 @@ async def readyz(request: WebRequest) -> HttpReply:
     troubles = request.services.supervisor.troubles()
     failing = {(trouble.loop, trouble.code) for trouble in troubles if trouble.code not in _OF_THE_STORE}
     if failing:
-        shown = [{"loop": loop, "code": code} for loop, code in sorted(failing)]
-        answer = {"status": "degraded", "troubles": shown}
+        listed = [{"loop": loop, "code": code} for loop, code in sorted(failing)]
+        answer = {"status": "degraded", "troubles": listed}
     return json_reply(answer, headers=_HEADERS)
 
 

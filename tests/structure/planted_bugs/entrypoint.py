@@ -138,8 +138,8 @@ BUGS = (
         "S2-24 S2-39",
         "a full schema of everything is asked for",
         _ARGUMENTS,
-        'if given.detail == "full" and given.stream is None:',
-        'if given.detail == "all" and given.stream is None:',
+        'if read.detail == "full" and read.stream is None:',
+        'if read.detail == "all" and read.stream is None:',
     ),
     Bug(
         "S2-25",
@@ -152,7 +152,7 @@ BUGS = (
         "S2-26",
         "a long index names only the streams it has rows for",
         _TEXT,
-        "        lines += _stream_indexes(document, named, len(rows), asked)\n",
+        "        lines += _stream_indexes(document, named, len(rows), arguments)\n",
         "",
     ),
     Bug(
@@ -209,10 +209,8 @@ BUGS = (
         "S2-35 S2-43",
         "a schema of one connection shows them all",
         _DECIDE,
-        "scopes = tuple(found for one in scopes if (found := one.on(query.connection_id)) is not None)\n"
-        "    if query.exhaustive",
-        "scopes = tuple(one for one in scopes if one.on(query.connection_id) is not None)\n"
-        "    if query.exhaustive",
+        "            part for candidate in scopes if (part := candidate.on(query.connection_id)) is not None\n",
+        "            candidate for candidate in scopes if candidate.on(query.connection_id) is not None\n",
     ),
     Bug("S2-36", "the text does not say how to sort", _TEXT, '        f"sort={_sort(stream)}",\n', ""),
     Bug(

@@ -255,7 +255,7 @@ BUGS = (
         _ACROSS,
         "a listing goes on before the last of pruned entries",
         "src/headgate/audit/activity.py",
-        "before = found[-1].first",
-        "before = found[-1].seq",
+        "before = entries[-1].first",
+        "before = entries[-1].seq",
     ),
 )

@@ -120,8 +120,8 @@ BUGS = (
         f"{_LOG}::test_a_new_home_has_a_whole_log_and_one_whose_log_and_head_were_removed_has_not",
         "a log that was removed with its noted end is whole",
         "src/headgate/audit/chain.py",
-        "if noted.head is None and (found.count or not noted.is_later_key):",
-        "if noted.head is None and found.count:",
+        "if noted.head is None and (verdict.count or not noted.is_later_key):",
+        "if noted.head is None and verdict.count:",
     ),
     Bug(
         f"{_LOG}::test_a_new_home_has_a_whole_log_and_one_whose_log_and_head_were_removed_has_not",

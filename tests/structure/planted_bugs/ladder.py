@@ -88,8 +88,8 @@ BUGS = (
         "S3-10",
         "a cursor with offset_chars is asked for",
         _ARGUMENTS,
-        "if given.cursor is not None and explicit:",
-        'if given.cursor is not None and "q" in explicit:',
+        "if read.cursor is not None and explicit:",
+        'if read.cursor is not None and "q" in explicit:',
     ),
     Bug(
         "S3-11",

@@ -207,7 +207,7 @@ BUGS = (
         _LONG,
         "a method of any length comes back",
         "src/headgate/mcp/body.py",
-        "len(bytes(found.method)) <= MAX_METHOD_BYTES and ",
+        "len(bytes(members.method)) <= MAX_METHOD_BYTES and ",
         "",
     ),
     Bug(_LONG, "a URI of any length comes back", _SERVER, '"uri": uri[:256]', '"uri": uri'),

@@ -61,7 +61,7 @@ BUGS = (
         "S2-57",
         "a search of one connection searches all",
         "src/headgate/policy/clauses.py",
-        "    return tuple(found for scope in scopes if (found := scope.on(query.connection_id)) is not None)\n",
+        "    return tuple(part for scope in scopes if (part := scope.on(query.connection_id)) is not None)\n",
         "    return scopes\n",
     ),
     Bug(
@@ -83,8 +83,8 @@ BUGS = (
         "S2-60 S2-61 S2-64",
         "a document has a sixth member",
         _DOCUMENT,
-        'made: Json = {"id": asked_id,',
-        'made: Json = {"object": "document", "id": asked_id,',
+        'members: Json = {"id": asked_id,',
+        'members: Json = {"object": "document", "id": asked_id,',
     ),
     Bug(
         "S2-62",
@@ -97,8 +97,8 @@ BUGS = (
         "S2-63",
         "the record stands in the document a second time",
         _FETCH,
-        "written = msgspec.json.encode(made)",
-        'written = msgspec.json.encode({**made, "data": answer.body()})',
+        "written = msgspec.json.encode(members)",
+        'written = msgspec.json.encode({**members, "data": answer.body()})',
     ),
     Bug(
         "S2-65",
@@ -111,8 +111,8 @@ BUGS = (
         "S2-66",
         "a document has the server's address beside its own",
         _FETCH,
-        "written = msgspec.json.encode(made)",
-        'written = msgspec.json.encode({**made, "provider_url": reader.provider_url})',
+        "written = msgspec.json.encode(members)",
+        'written = msgspec.json.encode({**members, "provider_url": reader.provider_url})',
     ),
     Bug(
         "S2-67 S2-70",
@@ -125,9 +125,9 @@ BUGS = (
         "S2-68 S2-69",
         "fields does not narrow a document",
         _ARGUMENTS,
-        "        fields=reads.fields(given.fields),\n        expand=expansions(given.expand, given.expand_limit),\n"
+        "        fields=reads.fields(read.fields),\n        expand=expansions(read.expand, read.expand_limit),\n"
         "        key_digest",
-        "        expand=expansions(given.expand, given.expand_limit),\n        key_digest",
+        "        expand=expansions(read.expand, read.expand_limit),\n        key_digest",
     ),
     Bug(
         "S2-72",

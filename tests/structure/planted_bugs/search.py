@@ -59,8 +59,8 @@ BUGS = (
         "S1-07 S1-17",
         "the connection of an id is not passed on",
         _ARGUMENTS,
-        "        connection_id=ref.connection_id,\n        fields=reads.fields(given.fields),",
-        "        fields=reads.fields(given.fields),",
+        "        connection_id=ref.connection_id,\n        fields=reads.fields(read.fields),",
+        "        fields=reads.fields(read.fields),",
     ),
     Bug(
         "S1-08",

@@ -120,69 +120,69 @@ def _mistake(message: str, arguments: Mapping[str, Any], names: Sequence[str]) -
 
 
 def _unknown(name: str, names: Sequence[str]) -> InvalidRequest:
-    shown = name[:_NAME_CHARS]
-    meant = [one for one in _MEANT.get(name.casefold(), ()) if one in names]
-    close = meant or difflib.get_close_matches(shown, names, n=1)
+    begun = name[:_NAME_CHARS]
+    meant = [known for known in _MEANT.get(name.casefold(), ()) if known in names]
+    close = meant or difflib.get_close_matches(begun, names, n=1)
     hint = f"Use {close[0]} instead." if close else f"The arguments are {', '.join(names)}."
-    return InvalidRequest(f"There is no argument '{shown}'.", param=shown, hint=hint)
+    return InvalidRequest(f"There is no argument '{begun}'.", param=begun, hint=hint)
 
 
 def schema_query(arguments: Mapping[str, Any]) -> tuple[SchemaQuery, str | None]:
     """Read the query of ``schema``, and where its text goes on."""
-    given = typed(arguments, SchemaRead)
-    if given.detail == "full" and given.stream is None:
+    read = typed(arguments, SchemaRead)
+    if read.detail == "full" and read.stream is None:
         raise InvalidRequest(
             "detail 'full' needs a stream.",
             param="detail",
             hint='Call schema() first, then schema(stream, connection_id, detail: "full").',
         )
-    _refuse_path(given.stream)
-    is_full = given.detail == "full"
-    return reads.schema_query(given, full=is_full, exhaustive=is_full), given.cursor
+    _refuse_path(read.stream)
+    is_full = read.detail == "full"
+    return reads.schema_query(read, full=is_full, exhaustive=is_full), read.cursor
 
 
 def list_query(arguments: Mapping[str, Any]) -> ListQuery | ChangesQuery:
     """Read the query of ``query_records``."""
-    given = typed(arguments, RecordsRead)
-    _refuse_path(given.stream)
-    return reads.list_query(given, filters(given.filter), expansions(given.expand, given.expand_limit))
+    read = typed(arguments, RecordsRead)
+    _refuse_path(read.stream)
+    return reads.list_query(read, filters(read.filter), expansions(read.expand, read.expand_limit))
 
 
 def aggregate_query(arguments: Mapping[str, Any]) -> tuple[AggregateQuery, str | None]:
     """Read the query of ``aggregate``, and where its text goes on."""
-    given = typed(arguments, AggregateRead)
-    _refuse_path(given.stream)
-    return reads.aggregate_query(given, filters(given.filter)), given.cursor
+    read = typed(arguments, AggregateRead)
+    _refuse_path(read.stream)
+    return reads.aggregate_query(read, filters(read.filter)), read.cursor
 
 
 def search_query(arguments: Mapping[str, Any]) -> SearchQuery:
     """Read the query of ``search``."""
-    given = typed(arguments, SearchRead)
-    words = _words(given)
-    for stream in given.streams or ():
+    read = typed(arguments, SearchRead)
+    words = _words(read)
+    for stream in read.streams or ():
         _refuse_path(stream)
-    chosen = filters(given.filter)
-    if chosen and (given.streams is None or len(given.streams) != 1):
+    chosen = filters(read.filter)
+    if chosen and (read.streams is None or len(read.streams) != 1):
         raise InvalidFilter(
             "A filter in search needs exactly one stream in streams.",
             param="filter",
             hint="Pass streams with the one stream whose fields filter names.",
         )
-    return reads.search_query(given, words, chosen, given.mode or SearchMode.LEXICAL)
+    return reads.search_query(read, words, chosen, read.mode or SearchMode.LEXICAL)
 
 
 def record_query(arguments: Mapping[str, Any], handles: HandleMaker) -> tuple[RecordQuery, str | None]:
     """Read the query of ``fetch``, and the id that the call gave, if it is one that names its stream."""
-    given = typed(arguments, FetchRead)
-    ref = None if given.stream is None else _bare_record(given.id, _stream(given.stream), handles)
-    asked_id = given.id if ref is None else None
-    ref = scoped(ref or handles.read_id(given.id), reads.connection(given.connection_id))
+    read = typed(arguments, FetchRead)
+    ref = None if read.stream is None else _bare_record(read.id, _stream(read.stream), handles)
+    asked_id = read.id if ref is None else None
+    ref = scoped(ref or handles.read_id(read.id), reads.connection(read.connection_id))
     query = RecordQuery(
         ref.stream,
         ref.record_id,
         connection_id=ref.connection_id,
-        fields=reads.fields(given.fields),
-        expand=expansions(given.expand, given.expand_limit),
+        fields=reads.fields(read.fields),
+        expand=expansions(read.expand, read.expand_limit),
         key_digest=ref.key_digest,
     )
     return query, asked_id
@@ -200,22 +200,22 @@ def _bare_record(text: str, stream: ids.StreamName, handles: HandleMaker) -> Rec
 
 def window_query(arguments: Mapping[str, Any], handles: HandleMaker) -> WindowQuery:
     """Read the query of ``read_record_field``."""
-    given = typed(arguments, WindowRead)
-    _refuse_two_windows(given)
-    ref = _record(given, handles)
-    has_context = given.q is not None and given.limit_chars is None
+    read = typed(arguments, WindowRead)
+    _refuse_two_windows(read)
+    ref = _record(read, handles)
+    has_context = read.q is not None and read.limit_chars is None
     context = DEFAULT_CONTEXT_CHARS if has_context else None
     return WindowQuery(
         ref.stream,
         ref.record_id,
-        ids.field_name(given.field_path),
+        ids.field_name(read.field_path),
         ref.connection_id,
-        offset_chars=given.offset_chars,
-        limit_chars=given.limit_chars,
-        q=given.q,
-        before_chars=context if given.before_chars is None else given.before_chars,
-        after_chars=context if given.after_chars is None else given.after_chars,
-        cursor=given.cursor,
+        offset_chars=read.offset_chars,
+        limit_chars=read.limit_chars,
+        q=read.q,
+        before_chars=context if read.before_chars is None else read.before_chars,
+        after_chars=context if read.after_chars is None else read.after_chars,
+        cursor=read.cursor,
         as_json=True,
         key_digest=ref.key_digest,
     )
@@ -233,13 +233,13 @@ def scoped(ref: RecordRef, connection_id: ids.ConnectionId | None) -> RecordRef:
     return replace(ref, connection_id=connection_id)
 
 
-def filters(given: Mapping[str, Any] | None) -> tuple[Filter, ...]:
+def filters(conditions: Mapping[str, Any] | None) -> tuple[Filter, ...]:
     """Read a typed filter object."""
-    if given is None:
+    if conditions is None:
         return ()
-    if not given or len(given) > _MAX_FILTERS:
+    if not conditions or len(conditions) > _MAX_FILTERS:
         raise InvalidFilter(f"filter needs 1 to {_MAX_FILTERS} fields.", param="filter")
-    return tuple(found for name, value in given.items() for found in _filter(name, value))
+    return tuple(condition for name, value in conditions.items() for condition in _filter(name, value))
 
 
 def expansions(names: list[str] | None, limits: Mapping[str, Any] | None) -> tuple[ExpandRequest, ...]:
@@ -279,36 +279,36 @@ def _bound(field: ids.FieldName, operator: Any, bound: Any) -> RangeFilter:
     return RangeFilter(field, RangeOperator(operator), bound)
 
 
-def _words(given: SearchRead) -> str:
+def _words(read: SearchRead) -> str:
     """Take the words of a search from either of the two names that hosts use."""
-    if given.q is not None and given.query is not None:
+    if read.q is not None and read.query is not None:
         raise InvalidRequest("q and query are the same argument.", param="query", hint="Pass q alone.")
-    words = given.q or given.query
+    words = read.q or read.query
     if words is None:
         raise InvalidRequest("The words to search for are missing.", param="q", hint="Pass them in q.")
     return words
 
 
-def _refuse_two_windows(given: WindowRead) -> None:
+def _refuse_two_windows(read: WindowRead) -> None:
     explicit = [
         name
         for name in ("offset_chars", "q", "before_chars", "after_chars")
-        if getattr(given, name) is not None
+        if getattr(read, name) is not None
     ]
-    if given.cursor is not None and explicit:
+    if read.cursor is not None and explicit:
         raise InvalidFieldWindowSelector(
             "Going on with cursor excludes selecting a window with offset_chars, q, before_chars or after_chars.",
             param=explicit[0],
         )
-    if given.q is not None and given.offset_chars is not None:
+    if read.q is not None and read.offset_chars is not None:
         raise InvalidFieldWindowSelector("q and offset_chars exclude each other.", param="offset_chars")
-    if given.q is None and explicit and explicit != ["offset_chars"]:
+    if read.q is None and explicit and explicit != ["offset_chars"]:
         raise InvalidFieldWindowSelector("before_chars and after_chars need q.", param=explicit[-1])
 
 
-def _record(given: WindowRead, handles: HandleMaker) -> RecordRef:
-    triple = (given.connection_id, given.stream, given.record_id)
-    if given.id is None:
+def _record(read: WindowRead, handles: HandleMaker) -> RecordRef:
+    triple = (read.connection_id, read.stream, read.record_id)
+    if read.id is None:
         connection, stream, record = triple
         if connection is None or stream is None or record is None:
             raise InvalidFieldWindowSelector(
@@ -318,7 +318,7 @@ def _record(given: WindowRead, handles: HandleMaker) -> RecordRef:
     if any(part is not None for part in triple):
         raise InvalidFieldWindowSelector("id excludes connection_id, stream and record_id.", param="id")
     try:
-        ref = handles.read_id(given.id)
+        ref = handles.read_id(read.id)
     except InvalidResultId as error:
         raise InvalidResultId(error.message, param="id") from error
     if ref.connection_id is None:

@@ -41,21 +41,21 @@ async def fetch(reader: Reader, query: RecordQuery, asked_id: str | None) -> Out
 
 
 def _outcome(
-    reader: Reader, answer: ReadAnswer, asked_id: str | None, asked: Sequence[str] | None
+    reader: Reader, answer: ReadAnswer, asked_id: str | None, requested: Sequence[str] | None
 ) -> tuple[Outcome, Collection[str]]:
     # Explicitly requested fields are not shortened.
-    as_json = FALLBACK_CHARS if asked is None else FETCH_CHARS
+    as_json = FALLBACK_CHARS if requested is None else FETCH_CHARS
     for inline, beside in _STEPS:
-        made, shown, ladder = build(reader, answer.body(), asked_id, Space(inline, as_json, beside))
-        if not reader.windows and asked:
-            _drop_circles(made, asked)
+        members, fields, ladder = build(reader, answer.body(), asked_id, Space(inline, as_json, beside))
+        if not reader.windows and requested:
+            _drop_circles(members, requested)
         # Encoded once: the text is the same JSON as the structure.
-        written = msgspec.json.encode(made)
+        written = msgspec.json.encode(members)
         outcome = Outcome(
             msgspec.Raw(written), plain(written), links=tuple(file_links(ladder)), has_trust=True
         )
         if len(answer.content) <= _SURELY_FITS or len(msgspec.json.encode(outcome.wire())) <= TOOL_RESULT:
-            return outcome, shown
+            return outcome, fields
     raise ResourceLimit(
         "This record is too large for one answer.",
         hint="Ask for fewer fields, or a smaller expand_limit; schema with stream names the fields.",
@@ -63,12 +63,12 @@ def _outcome(
     )
 
 
-def _drop_circles(made: Json, asked: Sequence[str]) -> None:
+def _drop_circles(members: Json, requested: Sequence[str]) -> None:
     """Where a server has no windows, take out the calls that would give this very answer again."""
-    ladder: Json = made["metadata"].get("content_ladder", {})
+    ladder: Json = members["metadata"].get("content_ladder", {})
     for rungs in ladder.values():
         for rung in cast("list[Json]", rungs) if isinstance(rungs, list) else ():
-            if rung.get("read", {}).get("args", {}).get("fields") == list(asked):
+            if rung.get("read", {}).get("args", {}).get("fields") == list(requested):
                 del rung["read"]
                 rung["rest"] = _NO_REST
 
@@ -76,7 +76,7 @@ def _drop_circles(made: Json, asked: Sequence[str]) -> None:
 def build(reader: Reader, row: RecordBody, asked_id: str | None, space: Space) -> Document:
     """Turn a record into its document, its children among the metadata."""
     ref = ref_of(row)
-    made = document(
+    record_document = document(
         row,
         lambda: reader.naming(ref),
         asked_id=asked_id or reader.handles.result_id(ref),
@@ -86,10 +86,10 @@ def build(reader: Reader, row: RecordBody, asked_id: str | None, space: Space) -
     )
     expanded = expanded_of(row)
     if expanded:
-        made.members["metadata"]["expanded"] = {
+        record_document.members["metadata"]["expanded"] = {
             name: _children(reader, related) for name, related in expanded.items()
         }
-    return made
+    return record_document
 
 
 def _children(reader: Reader, related: RecordBody | ChildrenBody | None) -> Json | None:

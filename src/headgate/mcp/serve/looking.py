@@ -49,18 +49,18 @@ def read_arguments(tool: str, words: Sequence[str]) -> dict[str, Any]:
     _refuse_unknown(tool)
     if len(words) == 1 and words[0].lstrip().startswith("{"):
         return _json_object(words[0])
-    properties = next(one["inputSchema"]["properties"] for one in TOOLS if one["name"] == tool)
-    found: dict[str, Any] = {}
+    properties = next(listed["inputSchema"]["properties"] for listed in TOOLS if listed["name"] == tool)
+    arguments: dict[str, Any] = {}
     for word in words:
         name, is_named, value = word.partition("=")
         if not is_named or name not in properties:
-            if tool not in _MAIN or _MAIN[tool] in found:
+            if tool not in _MAIN or _MAIN[tool] in arguments:
                 raise InvalidArgument(
                     f"'{word}' is no argument of {tool}.", hint=f"Its arguments are {', '.join(properties)}."
                 )
             name, value = _MAIN[tool], word
-        found[name] = _value(properties[name], value)
-    return found
+        arguments[name] = _value(properties[name], value)
+    return arguments
 
 
 def _refuse_unknown(tool: str) -> None:
@@ -72,12 +72,12 @@ def _refuse_unknown(tool: str) -> None:
 
 def _json_object(text: str) -> dict[str, Any]:
     try:
-        found = json.loads(text)
+        document = json.loads(text)
     except ValueError:
         raise InvalidArgument("The arguments are not JSON.", hint='Write them like {"q": "roof"}.') from None
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise InvalidArgument("The arguments are no JSON object.")
-    return found  # pyright: ignore[reportUnknownVariableType] - what json.loads gives
+    return document  # pyright: ignore[reportUnknownVariableType] - what json.loads gives
 
 
 def _value(schema: Mapping[str, Any], text: str) -> Any:

@@ -100,12 +100,12 @@ def _no_such_place() -> InvalidCursor:
 
 def _with_short_keys(body: AggregateBody) -> Json:
     """Cut the keys of groups until the structure fits."""
-    made = cast("Json", body)
+    short = cast("Json", body)
     for limit_chars in _KEY_STEPS:
-        made = {**body, "groups": cut_keys(body["groups"], limit_chars)} if "groups" in body else made
-        if len(msgspec.json.encode(made)) <= _AGGREGATE_BYTES:
+        short = {**body, "groups": cut_keys(body["groups"], limit_chars)} if "groups" in body else short
+        if len(msgspec.json.encode(short)) <= _AGGREGATE_BYTES:
             break
-    return made
+    return short
 
 
 def _rendered(
@@ -175,14 +175,14 @@ def _cut_rows(
     return short, entries, links
 
 
-def _is_whole_row(one: _ReadRow, inline_chars: int) -> bool:
+def _is_whole_row(read_row: _ReadRow, inline_chars: int) -> bool:
     """Return whether a row is shown as it is: nothing in it is long, nested deeply, a file or a related record."""
-    row = one.row
+    row = read_row.row
     if isinstance(row, RecordRow):
         has_more = row.previews is not msgspec.UNSET or row.expanded is not msgspec.UNSET
     else:
         has_more = "previews" in row or "expanded" in row
-    return not has_more and is_whole(one.data, inline_chars)
+    return not has_more and is_whole(read_row.data, inline_chars)
 
 
 def _read_row(reader: Reader, row: _PageRow) -> _ReadRow:
@@ -192,20 +192,20 @@ def _read_row(reader: Reader, row: _PageRow) -> _ReadRow:
     return _ReadRow(row, row.get("data") or {}, reader.handles.result_id(ref_of(row)))
 
 
-def _with_fetch_id(one: _ReadRow) -> _PageRow:
+def _with_fetch_id(read_row: _ReadRow) -> _PageRow:
     """Copy a row with the id that fetch takes: a host may show its model the structure alone."""
-    if isinstance(one.row, RecordRow):
-        return replace(one.row, fetch_id=one.fetch_id)
-    return {**one.row, "fetch_id": one.fetch_id}
+    if isinstance(read_row.row, RecordRow):
+        return replace(read_row.row, fetch_id=read_row.fetch_id)
+    return {**read_row.row, "fetch_id": read_row.fetch_id}
 
 
 def _named(reader: Reader, rows: list[_ReadRow]) -> Iterator[tuple[str, RecordBody]]:
     """Yield each row with its id, and with its source if there are several."""
-    has_sources = len({_source_of(one.row)[0] for one in rows}) > 1
-    for one in rows:
-        row = one.row
+    has_sources = len({_source_of(read_row.row)[0] for read_row in rows}) > 1
+    for read_row in rows:
+        row = read_row.row
         if isinstance(row, RecordRow):
-            named: RecordBody = {"data": one.data}
+            named: RecordBody = {"data": read_row.data}
             previews = row.previews or None
         else:
             named = cast("RecordBody", {**row, "display_name": None, "expanded": None})
@@ -217,7 +217,7 @@ def _named(reader: Reader, rows: list[_ReadRow]) -> Iterator[tuple[str, RecordBo
             named["expanded"] = cast("Any", _child_ids(reader, expanded))
         if has_sources:
             named["display_name"] = _source_of(row)[1]
-        yield one.fetch_id, named
+        yield read_row.fetch_id, named
 
 
 def _without_encoded(data: Json, previews: Mapping[str, Any]) -> Json:

@@ -66,30 +66,30 @@ async def _blob(reader: Reader, uri: str) -> Json:
     query = reader.handles.read_blob_uri(handle)
     if part:
         return await _part(reader, query, handle, part)
-    found = await reader.port.blob(query)
-    async with aclosing(cast("Any", found.content)) as pieces:
-        if found.size_bytes > BLOB_BYTES:
-            raise _too_large(reader, found, handle)
+    file = await reader.port.blob(query)
+    async with aclosing(cast("Any", file.content)) as pieces:
+        if file.size_bytes > BLOB_BYTES:
+            raise _too_large(reader, file, handle)
         content = b"".join([piece async for piece in pieces])
-    return {"mimeType": found.mime_type, "blob": base64.b64encode(content).decode("ascii")}
+    return {"mimeType": file.mime_type, "blob": base64.b64encode(content).decode("ascii")}
 
 
 async def _part(reader: Reader, query: BlobQuery, handle: str, part: str) -> Json:
     """Read some bytes of a file, and say which URI goes on."""
-    asked = _RANGE.fullmatch(part)
-    if asked is None:
+    span = _RANGE.fullmatch(part)
+    if span is None:
         raise InvalidResourceUri
-    start = int(asked[1])
-    end = min(int(asked[2]) + 1, start + BLOB_BYTES)
-    found = await reader.port.blob(query, start=start, end=max(end, start))
-    async with aclosing(cast("Any", found.content)) as pieces:
+    start = int(span[1])
+    end = min(int(span[2]) + 1, start + BLOB_BYTES)
+    file = await reader.port.blob(query, start=start, end=max(end, start))
+    async with aclosing(cast("Any", file.content)) as pieces:
         content = b"".join([piece async for piece in pieces])
     stop = start + len(content)
-    following = {"next_uri": _part_uri(handle, stop)} if content and stop < found.size_bytes else {}
+    following = {"next_uri": _part_uri(handle, stop)} if content and stop < file.size_bytes else {}
     return {
-        "mimeType": found.mime_type,
+        "mimeType": file.mime_type,
         "blob": base64.b64encode(content).decode("ascii"),
-        "_meta": {"start_bytes": start, "end_bytes": stop, "size_bytes": found.size_bytes, **following},
+        "_meta": {"start_bytes": start, "end_bytes": stop, "size_bytes": file.size_bytes, **following},
     }
 
 
@@ -97,11 +97,11 @@ def _part_uri(handle: str, start: int) -> str:
     return f"{handle}?bytes={start}-{start + BLOB_BYTES - 1}"
 
 
-def _too_large(reader: Reader, found: BlobAnswer, handle: str) -> ResourceLimit:
-    chosen = f"?connection_id={quoted_name(found.connection_id)}" if found.connection_id else ""
-    address = f"{reader.provider_url}/v1/blobs/{found.blob_id}{chosen}"
+def _too_large(reader: Reader, file: BlobAnswer, handle: str) -> ResourceLimit:
+    chosen = f"?connection_id={quoted_name(file.connection_id)}" if file.connection_id else ""
+    address = f"{reader.provider_url}/v1/blobs/{file.blob_id}{chosen}"
     return ResourceLimit(
-        f"The file has {found.size_bytes} bytes; at most {BLOB_BYTES} are read at once. "
+        f"The file has {file.size_bytes} bytes; at most {BLOB_BYTES} are read at once. "
         f"Read it in parts, beginning with {_part_uri(handle, 0)}, or get {address} with the same token.",
         hint=f"Read {_part_uri(handle, 0)}, then the next_uri of each part; or get {address}.",
     )

@@ -54,10 +54,10 @@ class Outcome(msgspec.Struct, frozen=True):
 
 def link(uri: str, name: str, *, mime_type: str | None = None, size: int | None = None) -> Json:
     """Write a link to a resource."""
-    found: Json = {"type": "resource_link", "uri": uri, "name": name}
+    members: Json = {"type": "resource_link", "uri": uri, "name": name}
     if mime_type is not None:
-        found["mimeType"] = mime_type
-    return found if size is None else {**found, "size": size}
+        members["mimeType"] = mime_type
+    return members if size is None else {**members, "size": size}
 
 
 SERVER_NAME = "headgate"
@@ -172,16 +172,16 @@ def _facts(error: HeadgateError, tool: str | None) -> dict[str, Any]:
 
 def _fitting(data: Mapping[str, Any], without: set[str]) -> dict[str, Any]:
     """Return the data of a failure that fit in their order; a list loses its last entries before it is left out."""
-    found: dict[str, Any] = {}
+    chosen: dict[str, Any] = {}
     space = _DATA_BYTES
     for key, value in data.items():
-        shown = value
-        while isinstance(shown, list) and shown and _size(key, shown) > space:
-            shown = cast("list[Any]", shown)[: len(cast("list[Any]", shown)) // 2]
-        if key not in without and _size(key, shown) <= space:
-            found[key] = shown
-            space -= _size(key, shown)
-    return found
+        short = value
+        while isinstance(short, list) and short and _size(key, short) > space:
+            short = cast("list[Any]", short)[: len(cast("list[Any]", short)) // 2]
+        if key not in without and _size(key, short) <= space:
+            chosen[key] = short
+            space -= _size(key, short)
+    return chosen
 
 
 def _size(key: str, value: Any) -> int:

@@ -65,13 +65,13 @@ async def schema(reader: Reader, query: SchemaQuery, cursor: str | None = None) 
 
 def _asked(query: SchemaQuery) -> dict[str, str]:
     """Return the arguments that the printed calls repeat."""
-    given = {
+    arguments = {
         "stream": query.stream,
         "connection_id": query.connection_id,
         "connector_key": query.connector_key,
         "detail": "full" if query.full else None,
     }
-    return {name: value for name, value in given.items() if value is not None}
+    return {name: value for name, value in arguments.items() if value is not None}
 
 
 def _no_such_place() -> InvalidCursor:

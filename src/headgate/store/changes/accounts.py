@@ -23,7 +23,7 @@ def create(database: Database, connection: Connection) -> None:
 
 
 def make_shelves(database: Database, connector_key: ConnectorKey) -> None:
-    """Return every connection of a connector its shelves, in the order the connections were made.
+    """Make the shelves that the connections of a connector lack, in the order the connections were made.
 
     Their numbers settle ties between connections. If a shelf were numbered when its first record comes in, the
     order of ties would show which connection had a record first, even a hidden one.
@@ -39,7 +39,7 @@ def make_hidden_shelf(database: Database, connection_id: ConnectionId, stid: int
 
 
 def rename(database: Database, connection_id: ConnectionId, display_name: str) -> None:
-    """Return a connection another name."""
+    """Rename a connection."""
     _must_exist(database, connection_id)
     database.run(database.sql["rename_connection"], (display_name, connection_id))
     bump_catalog(database)
@@ -49,7 +49,7 @@ def delete(database: Database, connection_id: ConnectionId) -> None:
     """Remove a connection, its records and everything stored beside them."""
     _must_exist(database, connection_id)
     catalog = current(database)
-    for shelf in (*catalog.by_sid.values(), *catalog.retired_shelves):
+    for shelf in catalog.all_shelves:
         if shelf.connection_id == connection_id:
             _empty(database, shelf)
     database.run(database.sql["delete_connection"], (connection_id,))

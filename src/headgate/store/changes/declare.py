@@ -103,7 +103,7 @@ def _laid_out(database: Database, old: StreamTable, stream: StreamDeclaration) -
 def _add_field(
     database: Database, stid: int, field: Field, kind: ColumnKind | None, old: StreamTable | None
 ) -> bool:
-    """Return a field its number and its column; says whether a column was added."""
+    """Number a field and add its column; returns whether a column was added."""
     known = old is not None and field.name in old.fids
     column = old.columns.get(field.name) if old is not None else None
     if known and (column.kind if column else None) is kind:
@@ -133,7 +133,7 @@ def kind_of(field: Field, stream: StreamDeclaration) -> ColumnKind | None:
 def _add_searched(
     database: Database, stid: int, stream: StreamDeclaration, old: StreamTable | None
 ) -> list[FieldName]:
-    """Note which fields are searched; gives those that were not before."""
+    """Note which fields are searched; returns those that were not before."""
     added = [name for name in stream.query.lexical_fields if old is None or name not in old.searched]
     for name in added:
         database.run(database.sql["mark_searched_field"], (stid, name))

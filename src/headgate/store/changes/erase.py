@@ -40,16 +40,11 @@ class Remains(Protocol):
         """Remove the bytes of files, inside a writer's transaction."""
 
     def remove_copies(self) -> int:
-        """Remove copies of the store that migrations and stopped commands left; gives how many."""
+        """Remove copies of the store that migrations and stopped commands left; returns how many."""
         ...
 
     def remove_bytes(self) -> None:
         """Remove the bytes that deleted rows leave behind."""
-
-
-class _RemovedFiles(NamedTuple):
-    blob_count: int
-    copy_count: int
 
 
 def erase_record(
@@ -67,18 +62,18 @@ def erase_record(
             catalog = current(database)
             # One that a rule has hidden since has a tombstone among the others, with its key.
             shelves = catalog.shelves_at(connection_id, stream)
-            found = [(at, row) for at in shelves if (row := _find(database, at, record_id)) is not None]
-            if not found:
+            erased = [(at, row) for at in shelves if (row := _find(database, at, record_id)) is not None]
+            if not erased:
                 raise NotFound(f"There is no record '{record_id}' in that stream.")
-            for shelf, row in found:
+            for shelf, row in erased:
                 _erase_words(database, shelf, row)
                 _erase_rows(database, shelf, row, _erased_id(key, row.rid, record_id))
             _erase_notes(database)
     finally:
         # Also when nothing was found: an earlier try may have been stopped right before this.
-        removed = _remove_files(database, remains)
+        blobs, copies = _remove_files(database, remains)
         remains.remove_bytes()
-    return Erased(1, removed.blob_count, removed.copy_count)
+    return Erased(1, blobs, copies)
 
 
 def erase_connection(database: Database, remains: Remains, connection_id: ConnectionId) -> Erased:
@@ -92,9 +87,9 @@ def erase_connection(database: Database, remains: Remains, connection_id: Connec
             accounts.delete(database, connection_id)
             _erase_notes(database)
     finally:
-        removed = _remove_files(database, remains)
+        blobs, copies = _remove_files(database, remains)
         remains.remove_bytes()
-    return Erased(count, removed.blob_count, removed.copy_count)
+    return Erased(count, blobs, copies)
 
 
 def _find(database: Database, shelf: Shelf, record_id: str) -> _RecordToErase | None:
@@ -127,13 +122,13 @@ def _erase_notes(database: Database) -> None:
     database.run(database.sql["delete_unused_blobs"])
 
 
-def _remove_files(database: Database, remains: Remains) -> _RemovedFiles:
-    """Remove files that are noted as gone, and copies that migrations and stopped commands left.
+def _remove_files(database: Database, remains: Remains) -> tuple[int, int]:
+    """Remove files that are noted as gone, and copies of the store that were left; returns how many of each.
 
     This comes after the rows that named them are gone for good: a process that is stopped in between leaves a
     whole store, and the next erasure removes the rest.
     """
-    return _RemovedFiles(remove_gone(database, remains.remove_blobs), remains.remove_copies())
+    return remove_gone(database, remains.remove_blobs), remains.remove_copies()
 
 
 def remove_gone(database: Database, remove: Callable[[Sequence[BlobId]], None]) -> int:

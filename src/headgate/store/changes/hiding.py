@@ -58,14 +58,14 @@ def find(database: Database, catalog: Catalog, rule: HidingRule) -> FoundRecords
 
 def count(database: Database, catalog: Catalog, rule: HidingRule) -> RuleCount:
     """Count the records that a rule finds, hidden or not; in a read transaction."""
-    found: dict[StreamName, int] = {}
+    counts: dict[StreamName, int] = {}
     before = 0
     for shelf in catalog.by_sid.values():
         size = sum(1 for _ in _matches(database, shelf, rule))
         before += size if shelf.is_hidden else 0
         if size:
-            found[shelf.name] = found.get(shelf.name, 0) + size
-    return RuleCount(found, before)
+            counts[shelf.name] = counts.get(shelf.name, 0) + size
+    return RuleCount(counts, before)
 
 
 def hidden_counts(database: Database, catalog: Catalog) -> dict[RuleId, int]:
@@ -76,8 +76,8 @@ def hidden_counts(database: Database, catalog: Catalog) -> dict[RuleId, int]:
     }
 
 
-def add(database: Database, rule: HidingRule, found: FoundRecords, *, at: int) -> int:
-    """Add a rule and hide what it finds, inside the writer's transaction; gives how many records that were."""
+def add(database: Database, rule: HidingRule, matches: FoundRecords, *, at: int) -> int:
+    """Add a rule and hide what it finds, inside the writer's transaction; returns how many records that were."""
     before = current(database).rules
     if not before:
         # All records are compared with all rules below.
@@ -89,14 +89,14 @@ def add(database: Database, rule: HidingRule, found: FoundRecords, *, at: int) -
     catalog = current(database)
     moved = 0
     for shelf in _shelves(catalog, is_hidden=False):
-        changed = database.all(database.sql["changed_rids"], (shelf.sid, found.seq, shelf.sid << RID_SHIFT))
-        rids = sorted({*found.rids.get(shelf.sid, ()), *(rid for (rid,) in changed)})
+        changed = database.all(database.sql["changed_rids"], (shelf.sid, matches.seq, shelf.sid << RID_SHIFT))
+        rids = sorted({*matches.rids.get(shelf.sid, ()), *(rid for (rid,) in changed)})
         moved += move(database, catalog, shelf, rids, at=at)
     return moved
 
 
 def remove(database: Database, rule_id: RuleId, *, at: int) -> int:
-    """Remove a rule, inside the writer's transaction; gives how many records may be shown again."""
+    """Remove a rule, inside the writer's transaction; returns how many records may be shown again."""
     if database.one(database.sql["delete_hiding_rule"], (rule_id,)) is None:
         raise NotFound("There is no such rule.", hint="See 'headgate rules list'.")
     bump_catalog(database)
@@ -113,11 +113,7 @@ def remove(database: Database, rule_id: RuleId, *, at: int) -> int:
 
 def _shelves(catalog: Catalog, *, is_hidden: bool) -> list[Shelf]:
     """Return the shelves of one kind, also of streams that are declared no longer: a later version may have them again."""
-    return [
-        shelf
-        for shelf in (*catalog.by_sid.values(), *catalog.retired_shelves)
-        if shelf.is_hidden is is_hidden
-    ]
+    return [shelf for shelf in catalog.all_shelves if shelf.is_hidden is is_hidden]
 
 
 def _matches(database: Database, shelf: Shelf, rule: HidingRule) -> Iterator[int]:
@@ -132,7 +128,7 @@ def _matches(database: Database, shelf: Shelf, rule: HidingRule) -> Iterator[int
 
 
 def move(database: Database, catalog: Catalog, shelf: Shelf, rids: Sequence[int], *, at: int) -> int:
-    """Look at records of a shelf again, and put each on the shelf where it belongs; gives how many moved."""
+    """Look at records of a shelf again, and put each on the shelf where it belongs; returns how many moved."""
     hider = Hider(catalog.rules, shelf.name)
     return sum(
         _move_from(database, shelf, hider, rids[start : start + _AT_ONCE], at=at)
@@ -141,9 +137,9 @@ def move(database: Database, catalog: Catalog, shelf: Shelf, rids: Sequence[int]
 
 
 def _move_from(database: Database, shelf: Shelf, hider: Hider, rids: Sequence[int], *, at: int) -> int:
-    asked = msgspec.json.encode(rids).decode()
+    numbers = msgspec.json.encode(rids).decode()
     items: dict[RecordId, Incoming] = {}
-    for row in database.rows(_Moving, database.sql["records_to_move"], (asked,)):
+    for row in database.rows(_Moving, database.sql["records_to_move"], (numbers,)):
         values = values_of(database, shelf.stream, row.rid, row.long, row.body)
         if values is not None and hider.hides(values) is not shelf.is_hidden:
             items[row.record_id] = _incoming(database, shelf, row, values, at=at)
@@ -208,9 +204,9 @@ class RuleComparison:
         with database.writing():
             rows = database.all(database.sql["live_records_after"], (self._after, _AT_ONCE))
             catalog = current(database)
-            shelves = {shelf.sid: shelf for shelf in (*catalog.by_sid.values(), *catalog.retired_shelves)}
-            for sid, found in groupby((rid for rid, *_ in rows), lambda rid: rid >> RID_SHIFT):
-                move(database, catalog, shelves[sid], list(found), at=self._now())
+            shelves = {shelf.sid: shelf for shelf in catalog.all_shelves}
+            for sid, rids in groupby((rid for rid, *_ in rows), lambda rid: rid >> RID_SHIFT):
+                move(database, catalog, shelves[sid], list(rids), at=self._now())
             if not rows:
                 database.run(database.sql["set_rules_version"], (rules.VERSION,))
         self._after = rows[-1][0] if rows else 0

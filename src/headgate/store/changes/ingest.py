@@ -100,7 +100,7 @@ def take(database: Database, checked: CheckedBatch) -> IngestReport:
 def delete(
     database: Database, connection_id: ConnectionId, stream: StreamName, record_id: RecordId, *, at: int
 ) -> bool:
-    """Remove one record, inside the writer's transaction; says whether it was there."""
+    """Remove one record, inside the writer's transaction; returns whether it was there."""
     catalog = current(database)
     table = catalog.stream_of(connection_id, stream)
     shelves = catalog.shelves_at(connection_id, stream)
@@ -131,20 +131,18 @@ def _earlier_report(database: Database, key: str, digest: bytes, now: int) -> In
 def _write(database: Database, checked: CheckedBatch) -> None:
     batch = checked.batch
     is_append_only = checked.stream.declaration.semantics is Semantics.APPEND_ONLY
-    items = _first_of_each(checked.incoming) if is_append_only else _last_of_each(checked.incoming)
+    # Where a batch names a record twice the last line counts.
+    items = {item.id: item for item in checked.incoming}
+    if is_append_only:
+        items = _first_of_each(checked.incoming)
     pair = ShelfPair(database, checked.stream, batch.connection_id, batch.received_at)
     stored = pair.stored(items)
     if is_append_only:
-        # What an append-only stream holds stays as it is, unless this very batch has removed it.
+        # What an append-only stream holds stays as it is, unless this batch removes it.
         cleared = {item.id for item in checked.incoming if item.op is Op.DELETE}
-        held = {key for known in stored.values() for key, old in known.items() if not old.is_deleted}
-        items = {key: item for key, item in items.items() if key in cleared or key not in held}
+        live = {key for known in stored.values() for key, old in known.items() if not old.is_deleted}
+        items = {key: item for key, item in items.items() if key in cleared or key not in live}
     pair.put(items, stored)
-
-
-def _last_of_each(incoming: Iterable[Incoming]) -> dict[RecordId, Incoming]:
-    """When a batch names a record twice the last line counts."""
-    return {item.id: item for item in incoming}
 
 
 def _first_of_each(incoming: Iterable[Incoming]) -> dict[RecordId, Incoming]:

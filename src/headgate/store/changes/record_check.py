@@ -62,11 +62,11 @@ class RecordCheck:
                     break
             else:
                 return ()
-        found = {problem.pointer: problem for problem in self._broken_rules(values)}
+        problems = {problem.pointer: problem for problem in self._broken_rules(values)}
         for problem in self.unreadable(values):
-            rule = found.get(problem.pointer)
-            found[problem.pointer] = problem if rule is None else replace(problem, message=rule.message)
-        return tuple(found.values())
+            rule = problems.get(problem.pointer)
+            problems[problem.pointer] = problem if rule is None else replace(problem, message=rule.message)
+        return tuple(problems.values())
 
     def unreadable(self, values: Mapping[str, Any]) -> Iterator[RecordProblem]:
         """List the values that their columns cannot hold."""

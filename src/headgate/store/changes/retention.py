@@ -9,7 +9,6 @@ leaves the rest to the next one.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from headgate.model.ids import BlobId
 from headgate.model.instants import DAY_US
@@ -22,21 +21,8 @@ KEEP_DAYS = BOOKMARK_DAYS + 2
 _ROWS_AT_ONCE = 500
 
 
-class _LifePlace(NamedTuple):
-    """A place in the order of the life table."""
-
-    rid: int
-    seq: int
-
-
-class _LifeRow(NamedTuple):
-    rid: int
-    seq: int
-    #: The record is a tombstone, and its deletion is old.
-    is_old_tombstone: int | None
-
-
-_BEGINNING = _LifePlace(0, 0)
+#: The first place in the order of the life table: a row number, and the number of a change.
+_BEGINNING = (0, 0)
 
 
 class ChangeRetention:
@@ -78,18 +64,16 @@ def _last_old_change(database: Database, today: int) -> int | None:
     return seq
 
 
-def _remove_changes(database: Database, last: int, after: _LifePlace) -> _LifePlace:
+def _remove_changes(database: Database, last: int, after: tuple[int, int]) -> tuple[int, int]:
     """Remove some changes up to a number; returns the place to go on from, or the beginning when all are gone."""
     # Bookmarks are refused first: a client must not be given half of what happened.
     database.run(database.sql["raise_pruned_seq"], (last,))
-    rows = [_LifeRow(*row) for row in database.all(database.sql["some_lives"], (last, *after, _ROWS_AT_ONCE))]
-    database.many(database.sql["delete_life"], [(row.rid, row.seq) for row in rows if row.seq <= last])
-    _remove_tombstones(database, [row.rid for row in rows if row.is_old_tombstone])
-    return _BEGINNING if len(rows) < _ROWS_AT_ONCE else _LifePlace(rows[-1].rid, rows[-1].seq)
-
-
-def _remove_tombstones(database: Database, rids: Sequence[int]) -> None:
-    database.many(database.sql["delete_record_row"], [(rid,) for rid in rids])
+    rows = database.all(database.sql["some_lives"], (last, *after, _ROWS_AT_ONCE))
+    database.many(database.sql["delete_life"], [(rid, seq) for rid, seq, _ in rows if seq <= last])
+    database.many(
+        database.sql["delete_record_row"], [(rid,) for rid, _, is_old_tombstone in rows if is_old_tombstone]
+    )
+    return _BEGINNING if len(rows) < _ROWS_AT_ONCE else (rows[-1][0], rows[-1][1])
 
 
 HOUR_US = 3600 * 1_000_000
@@ -132,13 +116,13 @@ class UnusedFiles:
         now = self._now()
         stored_before = now - WAIT_US
         unused = [BlobId(row[0]) for row in database.all(database.sql["unused_blobs"], (stored_before,))]
-        self._unused_since = {one: self._unused_since.get(one, now) for one in unused}
-        due = [one for one, since in self._unused_since.items() if since <= now - HOUR_US]
+        self._unused_since = {blob_id: self._unused_since.get(blob_id, now) for blob_id in unused}
+        due = [blob_id for blob_id, since in self._unused_since.items() if since <= now - HOUR_US]
         if due:
             with database.writing():
-                rows = [(one, stored_before) for one in due[:_AT_ONCE]]
+                rows = [(blob_id, stored_before) for blob_id in due[:_AT_ONCE]]
                 database.many(database.sql["delete_unused_blob"], rows)
-                database.many(database.sql["note_gone_blob"], [(one,) for one, _ in rows])
+                database.many(database.sql["note_gone_blob"], [(blob_id,) for blob_id, _ in rows])
         if database.one(database.sql["gone_blobs"]) is not None:
             # After the rows that name them: a process that is stopped in between leaves a whole store.
             remove_gone(database, lambda gone: self._remove(database, gone))

@@ -338,10 +338,10 @@ class ShelfPair:
 
     def stored(self, keys: Iterable[str]) -> StoredPair:
         """Find the records with one of the keys on both shelves, tombstones among them."""
-        asked = list(keys)
+        wanted = list(keys)
         rows = {is_hidden: self._row(is_hidden=is_hidden) for is_hidden in (False, True)}
         return {
-            is_hidden: {} if row is None else stored_records(self.database, row[0], asked)
+            is_hidden: {} if row is None else stored_records(self.database, row[0], wanted)
             for is_hidden, row in rows.items()
         }
 
@@ -393,7 +393,7 @@ class ShelfPair:
 
     def _row(self, *, is_hidden: bool) -> tuple[int, int] | None:
         """Return the number of a shelf, and of its next record."""
-        found = self.database.one(
+        row = self.database.one(
             self.database.sql["shelf_to_fill"], (self.connection_id, self.stream.stid, int(is_hidden))
         )
-        return None if found is None else (found[0], found[1])
+        return None if row is None else (row[0], row[1])

@@ -100,14 +100,14 @@ def pending_records(database: Database, catalog: Catalog, model: str) -> int:
 def embed(portion: Portion, model: MeaningModel) -> list[PassageVector]:
     """Make the vectors of a portion: one for each passage of each text."""
     cut = [(text, passage) for text in portion.texts for passage in passages(text.text)]
-    vectors = model.vectors([one.text[passage.start : passage.end] for one, passage in cut])
+    vectors = model.vectors([source.text[passage.start : passage.end] for source, passage in cut])
     return [
-        PassageVector(one.rid, one.fid, one.time, passage.start, passage.end, vector.tobytes())
-        for (one, passage), vector in zip(cut, vectors, strict=True)
+        PassageVector(source.rid, source.fid, source.time, passage.start, passage.end, vector.tobytes())
+        for (source, passage), vector in zip(cut, vectors, strict=True)
     ]
 
 
-def put(database: Database, portion: Portion, made: Iterable[PassageVector]) -> None:
+def put(database: Database, portion: Portion, vectors: Iterable[PassageVector]) -> None:
     """Put the vectors of a portion in, inside the writer's transaction; texts that changed meanwhile stay stale."""
     if _state(database, portion.sid) != portion.before or _is_gone(database, portion.sid):
         # Another process was quicker, or the shelf is no longer there.
@@ -115,10 +115,12 @@ def put(database: Database, portion: Portion, made: Iterable[PassageVector]) -> 
     if portion.begins:
         delete_vectors(database, portion.sid)
     changed = {
-        rid for rid, seq in {(one.rid, one.seq) for one in portion.texts} if seq != _seq(database, rid)
+        rid
+        for rid, seq in {(source.rid, source.seq) for source in portion.texts}
+        if seq != _seq(database, rid)
     }
-    texts = [(one.rid, one.fid) for one in portion.texts]
-    fresh = (one for one in made if one.rid not in changed)
+    texts = [(source.rid, source.fid) for source in portion.texts]
+    fresh = (source for source in vectors if source.rid not in changed)
     replace_rows(database, portion.sid, texts, fresh)
     database.run(database.sql["set_vector_shelf"], (portion.sid, *portion.after))
     database.many(database.sql["delete_stale_text"], [text for text in texts if text[0] not in changed])
@@ -177,12 +179,12 @@ def _stale_texts(database: Database, shelf: Shelf, stale: Iterable[tuple[Any, ..
     for rid, fid in stale:
         fields.setdefault(rid, set()).add(fid)
     for rid, fids in fields.items():
-        found = list(_texts(database, shelf, rid, rid, fids))
-        yield from found
+        texts = list(_texts(database, shelf, rid, rid, fids))
+        yield from texts
         # Of a record that is gone, or a field that has no vectors any more, the vectors are removed.
-        left = fids - {one.fid for one in found}
+        left = fids - {text.fid for text in texts}
         yield from (
-            TextToEmbed(rid, fid, None, found[0].seq if found else _seq(database, rid), "") for fid in left
+            TextToEmbed(rid, fid, None, texts[0].seq if texts else _seq(database, rid), "") for fid in left
         )
 
 
@@ -290,8 +292,8 @@ class VectorThread:
             portion = None if self._is_closing else self._next(logs=number % _PORTIONS_PER_LINE == 1)
             if portion is None:
                 break
-            made = embed(portion, self._model)
-            asyncio.run(self._store.change(partial(put, portion=portion, made=made)))
+            vectors = embed(portion, self._model)
+            asyncio.run(self._store.change(partial(put, portion=portion, vectors=vectors)))
             count += len(portion.texts)
         if count:
             get_logger().info("vectors_made", count=count)

@@ -99,7 +99,7 @@ def _begin(database: Database) -> None:
 
 def _shelves(database: Database) -> dict[int, StreamTable]:
     catalog = current(database)
-    return {shelf.sid: shelf.stream for shelf in (*catalog.by_sid.values(), *catalog.retired_shelves)}
+    return {shelf.sid: shelf.stream for shelf in catalog.all_shelves}
 
 
 def put_texts(database: Database, stream: StreamTable, sid: int, fids: frozenset[int]) -> None:
@@ -160,10 +160,10 @@ class WordMerging:
     def step(self, database: Database) -> bool:
         """Merge some segments; returns whether more may be left."""
         with database.writing():
-            found = self._next(database)
-            if found is not None:
-                merge_segments(database, *found)
-        return found is not None
+            segments = self._next(database)
+            if segments is not None:
+                merge_segments(database, *segments)
+        return segments is not None
 
     def _next(self, database: Database) -> tuple[int, int, list[int]] | None:
         fields: defaultdict[tuple[int, int], list[SegmentSize]] = defaultdict(list)

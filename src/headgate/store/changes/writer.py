@@ -52,7 +52,7 @@ class _Failed:
 
 
 def _attempt(database: WriterDatabase, work: Callable[[], _T]) -> _Done[_T] | _Failed:
-    """Do something and give what came of it: the thread must not end because a job fails."""
+    """Do something and return what came of it: the thread must not end because a job fails."""
     try:
         with database.translating():
             return _Done(work())
@@ -170,7 +170,7 @@ class IdleTask(Protocol):
         ...
 
     def step(self, database: Database) -> bool:
-        """Do a little of it; says whether more is left."""
+        """Do a little of it; returns whether more is left."""
         ...
 
 
@@ -236,7 +236,7 @@ class Writer:
     async def run(
         self, work: Callable[[WriterDatabase], _T], *, in_transaction: bool = True, is_small: bool = False
     ) -> _T:
-        """Do one job and give what it returns once it is durable.
+        """Do one job and return its result once it is durable.
 
         A job that is small is done also where the disk has no room for others.
         """

@@ -139,14 +139,14 @@ def backup_to_send(home: Home, passphrase: str, *, names: Sequence[str]) -> IO[b
 
     with encrypted_backup.workplace(home) as place:
         commands_of(home).back_up(place, lambda _done, _total: None, names=names)
-        made = tempfile.TemporaryFile(dir=home.path)  # noqa: SIM115 - the caller sends and closes it
+        file = tempfile.TemporaryFile(dir=home.path)  # noqa: SIM115 - the caller sends and closes it
         try:
-            encrypted_backup.write_packed(place, made, passphrase)
-            made.seek(0)
+            encrypted_backup.write_packed(place, file, passphrase)
+            file.seek(0)
         except BaseException:
-            made.close()
+            file.close()
             raise
-    return made
+    return file
 
 
 def make_role(home: Home, password: str) -> str:

@@ -98,7 +98,7 @@ class _AskedRead(Generic[_T]):
         self.result: asyncio.Future[_T] = asyncio.get_running_loop().create_future()
 
     def do(self, reader: PostgresReader) -> None:
-        """Do it in the thread that calls this, and give the caller what came of it."""
+        """Do it in the thread that calls this, and deliver the outcome to the caller."""
         try:
             with memory.alone():
                 memory.require(READ_BYTES)
@@ -130,18 +130,18 @@ class ReaderThreads:
         """Do some work with the reader of a thread that is free."""
         if self._waiting >= WAITING_MOST:
             raise StorageUnusable("Too many reads are waiting.", hint="Try again in a moment.")
-        asked = _AskedRead(work)
+        waiting = _AskedRead(work)
         self._waiting += 1
         try:
             if self._waiting > len(self._threads) < self._count:
                 self._start_thread()
-            self._asked.append(asked)
+            self._asked.append(waiting)
             self._calls.put(item=True)
-            return await asked.result
+            return await waiting.result
         except asyncio.CancelledError:
             # A thread may have begun it meanwhile.
             with suppress(ValueError):
-                self._asked.remove(asked)
+                self._asked.remove(waiting)
             raise
         finally:
             self._waiting -= 1

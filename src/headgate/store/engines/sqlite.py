@@ -82,11 +82,11 @@ class _SqliteReader:
         read from, the catalog was true of it. If not, or if anything fails, the read is done in a transaction.
         """
         catalog = self.database.known_catalog
-        if catalog is not None and not plan.expand and not self.database.is_frozen:
+        if catalog is not None and not plan.expand and not self.database.is_immutable:
             try:
-                found = find(self.database, catalog, plan)
+                records = find(self.database, catalog, plan)
                 if self.database.snapshot_version() == self._version:
-                    return found
+                    return records
             except (apsw.Error, HeadgateError):
                 # An old catalog may be the reason. Otherwise the second attempt meets the failure again.
                 pass
@@ -338,7 +338,7 @@ class SqliteLedger(Ledger):
         self._reserve = revocation_reserve(home.path)
 
     async def revoke(self, grant_id: GrantId, at: int) -> bool:
-        """End a grant for good, also on a full disk. Says whether it was there."""
+        """End a grant for good, also on a full disk; returns whether it was there."""
         try:
             return await super().revoke(grant_id, at)
         except StorageFull:

@@ -94,7 +94,7 @@ class BlobContents(Protocol):
     """Where the bytes of files lie."""
 
     async def write(self, content: AsyncIterator[bytes]) -> tuple[BlobId, int]:
-        """Store a file under the digest of its content; gives its id and size."""
+        """Store a file under the digest of its content; returns its id and size."""
         ...
 
     def read(self, blob_id: BlobId, start: int, end: int | None) -> AsyncIterator[bytes]:
@@ -159,14 +159,14 @@ class Store:
 
     async def search(self, plan: SearchPlan) -> SearchPage:
         """Find records by words or by meaning; only visible text matches or ranks."""
-        asked = None
+        question = None
         if plan.mode is not SearchMode.LEXICAL:
             if self._model is None:
                 raise Unsupported(param="mode")
             # The model may have to be loaded first, and other searches need not wait for it.
-            asked = await asyncio.to_thread(_asked, self._model, plan)
+            question = await asyncio.to_thread(_asked, self._model, plan)
         return await self._readers.searching(
-            lambda database, catalog: find(database, catalog, self._memory, plan, asked)
+            lambda database, catalog: find(database, catalog, self._memory, plan, question)
         )
 
     async def window(self, plan: WindowPlan) -> tuple[FieldWindow, ...]:
@@ -219,16 +219,16 @@ class Store:
         if connector_key not in await self.declarations():
             raise StreamNotDeclared(f"There is no declaration for '{connector_key}'.")
         minted = connection_id_from(secrets.token_bytes(_CONNECTION_BYTES))
-        made = Connection(minted, connector_key, display_name, self._now())
-        await self._writer.run(lambda database: accounts.create(database, made))
-        return made
+        connection = Connection(minted, connector_key, display_name, self._now())
+        await self._writer.run(lambda database: accounts.create(database, connection))
+        return connection
 
     async def connections(self) -> tuple[Connection, ...]:
         """Return every connection, oldest first."""
         return tuple((await self._readers.catalog()).connections.values())
 
     async def rename_connection(self, connection_id: ConnectionId, display_name: str) -> Connection:
-        """Return a connection another name."""
+        """Rename a connection."""
         await self._writer.run(lambda database: accounts.rename(database, connection_id, display_name))
         renamed = await self._readers.short(lambda _, catalog: catalog.connections.get(connection_id))
         if renamed is None:
@@ -261,7 +261,7 @@ class Store:
     async def delete_record(
         self, connection_id: ConnectionId, stream: StreamName, record_id: RecordId, *, at: int
     ) -> bool:
-        """Remove a record; a tombstone stays for readers that had seen it. Says whether it was there."""
+        """Remove a record; a tombstone stays for readers that had seen it; returns whether it was there."""
         was_there = await self._writer.run(
             lambda database: ingest.delete(database, connection_id, stream, record_id, at=at), is_small=True
         )
@@ -282,8 +282,8 @@ class Store:
 
     async def add_rule(self, rule: HidingRule, *, at: int) -> int:
         """Add a rule; when this returns no client can see what it finds. Returns how many records it hid."""
-        found = await self._readers.scan(lambda database, catalog: hiding.find(database, catalog, rule))
-        hidden = await self._writer.run_alone(lambda database: hiding.add(database, rule, found, at=at))
+        matches = await self._readers.scan(lambda database, catalog: hiding.find(database, catalog, rule))
+        hidden = await self._writer.run_alone(lambda database: hiding.add(database, rule, matches, at=at))
         self._report_texts()
         return hidden
 
@@ -293,12 +293,12 @@ class Store:
         Raises:
             NotFound: there is no such rule.
         """
-        shown = await self._writer.run_alone(lambda database: hiding.remove(database, rule_id, at=at))
+        count = await self._writer.run_alone(lambda database: hiding.remove(database, rule_id, at=at))
         self._report_texts()
-        return shown
+        return count
 
     async def put_blob(self, content: AsyncIterator[bytes], mime_type: str) -> tuple[BlobId, int]:
-        """Store a file under the digest of its content; gives its id and size."""
+        """Store a file under the digest of its content; returns its id and size."""
         self._writer.refuse_without_room()
         blob_id, size = await self._files.write(content)
         at = self._now()

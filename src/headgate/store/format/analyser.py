@@ -88,9 +88,9 @@ def _dates(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _date_forms(pattern: re.Pattern[str], match: re.Match[str]) -> Iterator[str]:
-    found = match.groupdict()
-    name, year, day = found.get("month"), int(found["year"]), int(found["day"])
-    month = _NUMBER_OF_MONTH[name.lower()] if name else int(found["number"])
+    parts = match.groupdict()
+    name, year, day = parts.get("month"), int(parts["year"]), int(parts["day"])
+    month = _NUMBER_OF_MONTH[name.lower()] if name else int(parts["number"])
     if month <= _MONTHS_IN_YEAR:
         yield f"@{year:04}-{month:02}-{day:02}"
     if pattern is _AMBIGUOUS and day <= _MONTHS_IN_YEAR and month != day:

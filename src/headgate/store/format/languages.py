@@ -77,14 +77,14 @@ _FORMS_FROM_CHARS = 3
 
 def languages_of(counts: Mapping[bytes, int], total: int) -> tuple[str, ...]:
     """Return in which languages a text of so many words is written, by how often each frequent word stands in it."""
-    found = dict.fromkeys(_NAMES, 0)
+    totals = dict.fromkeys(_NAMES, 0)
     for word in counts.keys() & FREQUENT:
         for name in _NAMES_OF[word]:
-            found[name] += counts[word]
-    most = max(found.values())
+            totals[name] += counts[word]
+    most = max(totals.values())
     return tuple(
         name
-        for name, count in found.items()
+        for name, count in totals.items()
         if count * _ONE_IN >= total > 0 and count >= most * _PART_OF_FIRST
     )
 
@@ -111,7 +111,7 @@ def question_words(words: Collection[str]) -> frozenset[str]:
 
 
 def at_particles(text: str) -> tuple[list[str], list[str]]:
-    """Cut what is written without spaces at its Japanese particles; gives the rest, and the particles.
+    """Cut what is written without spaces at its Japanese particles; returns the rest, and the particles.
 
     Other syllables between two signs are most often part of one word: "食べ物".
     """

@@ -189,9 +189,9 @@ def _surrogate(value: object, pointer: str) -> str | None:
     if not isinstance(value, dict | list):
         return None
     for key, child in _members(cast("dict[str, Any] | list[Any]", value)):
-        found = _surrogate(child, _below(pointer, key)) or _surrogate(key, pointer)
-        if found is not None:
-            return found
+        place = _surrogate(child, _below(pointer, key)) or _surrogate(key, pointer)
+        if place is not None:
+            return place
     return None
 
 

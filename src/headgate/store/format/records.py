@@ -130,10 +130,10 @@ def with_change(changed: bytes | None, names: Iterable[str], mark: ChangeMark) -
 def emitted_at_of(marks: Mapping[str, ChangeMark], visible: Iterable[str] | None, otherwise: int) -> int:
     """Return the time of the last change of a visible field; None: of any field."""
     names = marks if visible is None else (ALL_FIELDS, *visible)
-    found = [marks[name] for name in names if name in marks]
-    if not found:
+    visible_marks = [marks[name] for name in names if name in marks]
+    if not visible_marks:
         return otherwise
-    last = max(found, key=lambda mark: mark.seq).emitted_at
+    last = max(visible_marks, key=lambda mark: mark.seq).emitted_at
     return otherwise if last is None else last
 
 
@@ -307,9 +307,9 @@ def _one_decoder(field: FieldName) -> Callable[[bytes], msgspec.Raw | None]:
 
 def projector(fields: tuple[FieldName, ...]) -> Projector:
     """Return the projector for these fields, for one read."""
-    found = _projector(fields)
-    found.count_read()
-    return found
+    known = _projector(fields)
+    known.count_read()
+    return known
 
 
 _projector = lru_cache(maxsize=512)(Projector)

@@ -165,8 +165,8 @@ def _build(numbers: Numbers, times: Numbers, words_of_texts: Sequence[Sequence[b
     texts = np.repeat(np.arange(len(lengths), dtype=np.uint64), lengths)
     positions = np.arange(total, dtype=np.uint64) - np.repeat(starts.astype(np.uint64), lengths)
     keys = keys << np.uint64(32) | texts << np.uint64(POSITION_BITS) | positions
-    held = Texts(numbers, times, np.minimum(lengths, _LENGTH_MOST).astype(np.uint16))
-    return _packed(held, _sorted_postings(words, keys))
+    texts_of_segment = Texts(numbers, times, np.minimum(lengths, _LENGTH_MOST).astype(np.uint16))
+    return _packed(texts_of_segment, _sorted_postings(words, keys))
 
 
 def _numbered(every: Iterable[bytes], total: int) -> tuple[list[bytes], Numbers]:
@@ -200,14 +200,21 @@ def _packed(texts: Texts, postings: _Postings) -> Segment:
     firsts: list[bytes] = []
     bounds: list[tuple[int, int]] = []
     words, ends = postings.words, np.cumsum(postings.counts).tolist()
-    counts, held = postings.counts.astype("<u4").tobytes(), postings.occurrences.astype("<u4").tobytes()
+    counts, occurrences = (
+        postings.counts.astype("<u4").tobytes(),
+        postings.occurrences.astype("<u4").tobytes(),
+    )
     at = begin = 0
     while at < len(words):
         end = min(bisect_right(ends, begin + _LEAF_OCCURRENCES, at), at + _LEAF_WORDS)
         if end > at + 1:
             leaf_words = _SEPARATOR.join(words[at:end])
             leaves.append(
-                Leaf(b"\0%b\0" % leaf_words, counts[4 * at : 4 * end], held[4 * begin : 4 * ends[end - 1]])
+                Leaf(
+                    b"\0%b\0" % leaf_words,
+                    counts[4 * at : 4 * end],
+                    occurrences[4 * begin : 4 * ends[end - 1]],
+                )
             )
             firsts.append(words[at])
             bounds.append((0, _POSITION_MASK))
@@ -216,7 +223,11 @@ def _packed(texts: Texts, postings: _Postings) -> Segment:
             for low in range(begin, ends[at], _PART_OCCURRENCES):
                 high = min(low + _PART_OCCURRENCES, ends[at])
                 leaves.append(
-                    Leaf(b"\0%b\0" % words[at], (high - low).to_bytes(4, "little"), held[4 * low : 4 * high])
+                    Leaf(
+                        b"\0%b\0" % words[at],
+                        (high - low).to_bytes(4, "little"),
+                        occurrences[4 * low : 4 * high],
+                    )
                 )
                 firsts.append(words[at])
                 edges = postings.occurrences[low], postings.occurrences[high - 1]
@@ -313,7 +324,7 @@ def _read(leaves: Iterable[Leaf]) -> _Postings:
     ends = accumulate(len(leaf.counts) // 4 for leaf in every[:-1])
     begun_before = [end for end in ends if words[end] == words[end - 1]]
     if begun_before:
-        # A word goes on that was begun in the leaf before.
+        # A word that continues from the previous leaf.
         is_first = np.ones(len(words), np.bool_)
         is_first[begun_before] = False
         counts = np.bincount(np.cumsum(is_first) - 1, counts).astype(np.int64)
@@ -325,15 +336,15 @@ def narrow(part: Part) -> Segment:
     """Make the segment of those texts alone that stay, at least one; their order is the same, so nothing is sorted."""
     postings, stays = _read(part.leaves), part.stays
     first, last = int(np.argmax(stays)), len(stays) - 1 - int(np.argmax(stays[::-1]))
-    held = postings.occurrences
+    occurrences_before = postings.occurrences
     # Nearly always the texts of a range of time stay, and comparing is far quicker than looking each text up.
     places = np.flatnonzero(
-        (held >= np.uint32(first << POSITION_BITS))
-        & (held <= np.uint32(last << POSITION_BITS | _POSITION_MASK))
+        (occurrences_before >= np.uint32(first << POSITION_BITS))
+        & (occurrences_before <= np.uint32(last << POSITION_BITS | _POSITION_MASK))
     )
     if not stays[first : last + 1].all():
-        places = places[stays[held[places] >> POSITION_BITS]]
-    texts, positions = texts_and_positions(held[places])
+        places = places[stays[occurrences_before[places] >> POSITION_BITS]]
+    texts, positions = texts_and_positions(occurrences_before[places])
     new_place = (np.cumsum(stays) - 1).astype(np.uint32)
     occurrences = new_place[texts] << np.uint32(POSITION_BITS) | positions
     counts = np.diff(np.searchsorted(places, np.cumsum(postings.counts)), prepend=0)

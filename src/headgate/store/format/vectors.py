@@ -47,8 +47,8 @@ def products(query: Bytes, vectors: Bytes) -> Floats:
     """Multiply a query's vector with every other, exactly."""
     if simsimd is None:
         return plain_products(query, vectors)
-    found: Any = simsimd.cdist(query[None, :], vectors, metric="dot", dtype="int8", out_dtype="f32")
-    return np.asarray(found).reshape(-1)
+    sums: Any = simsimd.cdist(query[None, :], vectors, metric="dot", dtype="int8", out_dtype="f32")
+    return np.asarray(sums).reshape(-1)
 
 
 def plain_products(query: Bytes, vectors: Bytes) -> Floats:

@@ -33,20 +33,20 @@ class FilterTable:
 
     def __init__(self, filters: Sequence[bytes | None]) -> None:
         # A segment without a filter may hold any word.
-        self._is_missing = np.array([one is None for one in filters], np.bool_)
-        held = [one or b"\xff" for one in filters]
-        self._bits = np.frombuffer(b"".join(held), np.uint8)
-        self._sizes = np.array([8 * len(one) for one in held], np.uint64)[:, None]
+        self._is_missing = np.array([bits is None for bits in filters], np.bool_)
+        filled = [bits or b"\xff" for bits in filters]
+        self._bits = np.frombuffer(b"".join(filled), np.uint8)
+        self._sizes = np.array([8 * len(bits) for bits in filled], np.uint64)[:, None]
         self._starts = np.cumsum(self._sizes, axis=0) - self._sizes
 
     def may_hold(self, words: Collection[bytes]) -> Numbers:
         """Return for each segment, and in it for each word, whether it may hold it."""
-        found = np.ones((len(self._sizes), len(words)), np.bool_)
+        may_be = np.ones((len(self._sizes), len(words)), np.bool_)
         for hashes in _hashes(words):
             places = hashes[None, :] % self._sizes + self._starts
             bits = self._bits[places >> np.uint64(3)] >> (places & np.uint64(7)).astype(np.uint8)
-            found &= (bits & 1).astype(np.bool_)
-        return found | self._is_missing[:, None]
+            may_be &= (bits & 1).astype(np.bool_)
+        return may_be | self._is_missing[:, None]
 
 
 def _hashes(words: Collection[bytes]) -> tuple[Numbers, Numbers]:

@@ -6,6 +6,7 @@ It keeps and finds; who may do what with a grant is decided elsewhere.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from itertools import islice
 from typing import Any, Protocol, TypeVar
 
@@ -28,7 +29,6 @@ from headgate.model.ledger import (
 from headgate.store.ledger.owner import OwnerStore
 from headgate.store.sql.database import Database
 
-_REMEMBERED = 4096
 _NO_END = 2**62
 _T = TypeVar("_T")
 
@@ -51,7 +51,7 @@ class LedgerConnections(Protocol):
     """How an engine runs the statements of a ledger."""
 
     async def version(self) -> int:
-        """Return a number that is another one after anything was written that a look-up may depend on."""
+        """Return the version; it differs after every write that a look-up may depend on."""
         ...
 
     async def look_up(self, work: Callable[[Database], _T]) -> _T:
@@ -81,10 +81,8 @@ class Ledger:
 
     def __init__(self, connections: LedgerConnections) -> None:
         self.connections = connections
-        #: Returns a number that is another one after anything was written: what was looked up before may be old.
+        #: Returns the version; it differs after every write, so older look-ups are stale.
         self.version = connections.version
-        #: Grants never change, so what was read once need not be read again.
-        self._documents: dict[bytes, Grant] = {}
 
     @property
     def owner(self) -> OwnerStore:
@@ -143,7 +141,7 @@ class Ledger:
         return tuple(_owner_token(*row) for row in rows)
 
     async def revoke_token(self, digest: bytes, at: int) -> bool:
-        """End a token for good. Says whether it was there."""
+        """End a token for good; returns whether it was there."""
 
         def work(database: Database) -> bool:
             database.run(database.sql["revoke_token"], (at, digest))
@@ -168,7 +166,7 @@ class Ledger:
         await self.connections.change(lambda database: put_token(database, token), is_small=False)
 
     async def replace_grant(self, before: IssuedGrant, after: IssuedGrant) -> bool:
-        """Keep a grant with other terms under the same id. Says whether it was there as it was before."""
+        """Keep a grant with other terms under the same id; returns whether it was there as it was before."""
 
         def work(database: Database) -> bool:
             row = database.one(database.sql["grant_by_id"], (before.grant.id,))
@@ -185,7 +183,7 @@ class Ledger:
         return await self.connections.change(work)
 
     async def revoke(self, grant_id: GrantId, at: int) -> bool:
-        """End a grant for good. Says whether it was there."""
+        """End a grant for good; returns whether it was there."""
 
         def work(database: Database) -> bool:
             database.run(database.sql["revoke_grant"], (at, grant_id))
@@ -275,24 +273,21 @@ class Ledger:
     def _issued(self, row: tuple[Any, ...]) -> IssuedGrant:
         document, package, revoked_at, consumed_at, daily_records = row
         return IssuedGrant(
-            grant=self._document(document),
+            grant=_read_grant(document),
             package_id=package,
             revoked_at=revoked_at,
             consumed_at=consumed_at,
             daily_records=daily_records,
         )
 
-    def _document(self, document: bytes) -> Grant:
-        known = self._documents.get(document)
-        if known is None:
-            try:
-                known = msgspec.json.decode(document, type=Grant)
-            except msgspec.MsgspecError as error:
-                raise GrantInvalid from error
-            if len(self._documents) >= _REMEMBERED:
-                self._documents.clear()
-            self._documents[document] = known
-        return known
+
+# Grants never change, so what was read once need not be read again.
+@lru_cache(maxsize=4096)
+def _read_grant(document: bytes) -> Grant:
+    try:
+        return msgspec.json.decode(document, type=Grant)
+    except msgspec.MsgspecError as error:
+        raise GrantInvalid from error
 
 
 def _token(digest: bytes, row: tuple[Any, ...]) -> IssuedToken:
@@ -364,10 +359,10 @@ def put_token(database: Database, token: IssuedToken) -> None:
     database.run(database.sql["insert_token"], _token_row(token))
 
 
-def _grant_row(one: IssuedGrant) -> tuple[Any, ...]:
-    grant = one.grant
+def _grant_row(issued: IssuedGrant) -> tuple[Any, ...]:
+    grant = issued.grant
     document = msgspec.json.encode(grant)
-    return grant.id, document, one.package_id, grant.issued_at, one.consumed_at, one.daily_records
+    return grant.id, document, issued.package_id, grant.issued_at, issued.consumed_at, issued.daily_records
 
 
 def _token_row(token: IssuedToken) -> tuple[Any, ...]:

@@ -78,8 +78,8 @@ class OAuthRows:
 
     def grants(self, grant_ids: Sequence[GrantId]) -> Sequence[IssuedGrant]:
         """Read grants."""
-        found = [self._ledger.grant_in(self._database, grant_id) for grant_id in grant_ids]
-        return [one for one in found if one is not None]
+        grants = [self._ledger.grant_in(self._database, grant_id) for grant_id in grant_ids]
+        return [grant for grant in grants if grant is not None]
 
     def consume(self, grant_ids: Sequence[GrantId], at: int) -> None:
         """Note that grants for one use had their token."""

@@ -94,8 +94,8 @@ class OwnerStore:
 
     async def put_passkey(self, passkey: Passkey, challenge: SpentChallenge) -> bool:
         """Store a passkey, new or after a use, unless the challenge was answered before."""
-        one = passkey
-        row = one.id, one.party, one.name, one.public_key, one.uses, one.made_at, one.used_at
+        key = passkey
+        row = key.id, key.party, key.name, key.public_key, key.uses, key.made_at, key.used_at
 
         def work(database: Database) -> bool:
             database.run(database.sql["delete_old_challenges"], (passkey.used_at or passkey.made_at,))
@@ -111,9 +111,9 @@ class OwnerStore:
         """Remove a passkey; returns whether there was one."""
 
         def work(database: Database) -> bool:
-            found = database.one(database.sql["passkey_exists"], (passkey_id,))
+            row = database.one(database.sql["passkey_exists"], (passkey_id,))
             database.run(database.sql["delete_passkey"], (passkey_id,))
-            return found is not None
+            return row is not None
 
         return await self._run(work)
 

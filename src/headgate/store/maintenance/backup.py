@@ -106,10 +106,10 @@ def back_up(store: StoreCopy, home: Home, target: Path, *, names: Sequence[str])
 def verify(source: Path, progress: Progress) -> Copied:
     """Check a backup: every digest of its manifest, and every record as fsck does."""
     manifest = _read_manifest(source)
-    found = {str(path.relative_to(source)): path for path in source.rglob("*") if path.is_file()}
-    del found[MANIFEST]
-    _refuse_unless(found.keys() == manifest.files.keys(), "Files are missing, or there are too many.")
-    for name, path in found.items():
+    files = {str(path.relative_to(source)): path for path in source.rglob("*") if path.is_file()}
+    del files[MANIFEST]
+    _refuse_unless(files.keys() == manifest.files.keys(), "Files are missing, or there are too many.")
+    for name, path in files.items():
         _refuse_unless(_sum(path) == manifest.files[name], f"{name} is not what was backed up.")
     copy = open_reader(source / FILE)
     try:
@@ -139,9 +139,9 @@ def restore(source: Path, home: Home, progress: Progress, *, end_at: int | None)
     shutil.rmtree(partial, ignore_errors=True)
     try:
         for name in manifest.files:
-            made = partial / name
-            make_private_directory(made.parent)
-            _refuse_unless(_copy_file(source / name, made) == manifest.files[name], f"{name} has changed.")
+            copy = partial / name
+            make_private_directory(copy.parent)
+            _refuse_unless(_copy_file(source / name, copy) == manifest.files[name], f"{name} has changed.")
         ended = EndedCredentials() if end_at is None else _end_credentials(partial / FILE, end_at)
         _put_in_place(partial, home)
     finally:
@@ -173,12 +173,12 @@ def restoring(source: Path, home: Home, progress: Progress) -> Generator[tuple[S
 
 def shelf_digests(database: SqliteDatabase) -> dict[str, str]:
     """Compute a digest of each shelf's records, tombstones included; inside a read transaction."""
-    found: dict[str, str] = {}
+    digests: dict[str, str] = {}
     for sid, connection_id, name in database.all(database.sql["shelf_names"]):
         key = f"{connection_id}/{name}"
         # The second of two holds what rules hide. The column that says so is not in files of older versions.
-        found[f"{key}/hidden" if key in found else key] = _shelf_digest(database, sid)
-    return found
+        digests[f"{key}/hidden" if key in digests else key] = _shelf_digest(database, sid)
+    return digests
 
 
 def _shelf_digest(database: SqliteDatabase, sid: int) -> str:
@@ -195,15 +195,15 @@ def _manifest(partial: Path, names: Sequence[str]) -> Manifest:
         with translate_errors(), copy.reading(float("inf")):
             if copy.all("PRAGMA integrity_check") != [("ok",)]:
                 raise IntegrityBroken("The store is damaged; no backup was made.")
-            held = {name: partial / name for name in (FILE, *names)}
-            held |= dict(_held_blobs(copy, BlobFiles(partial / BLOBS)))
+            files = {name: partial / name for name in (FILE, *names)}
+            files |= dict(_held_blobs(copy, BlobFiles(partial / BLOBS)))
             return Manifest(
                 FORMAT,
                 version_of(copy),
                 copy.value(copy.sql["change_number"]),
                 copy.value(copy.sql["live_total"]),
                 shelf_digests(copy),
-                {name: _sum(path) for name, path in held.items()},
+                {name: _sum(path) for name, path in files.items()},
             )
     finally:
         copy.db.close()
@@ -211,11 +211,11 @@ def _manifest(partial: Path, names: Sequence[str]) -> Manifest:
 
 def _copy_blobs(copy: SqliteDatabase, files: BlobFiles, target: BlobFiles) -> None:
     for (blob_id,) in copy.all(copy.sql["blob_ids"]):
-        made = target.path(BlobId(blob_id))
-        make_private_directory(made.parent)
+        copied = target.path(BlobId(blob_id))
+        make_private_directory(copied.parent)
         # A missing file is damage that fsck reports; the rest is backed up all the same.
         if files.path(BlobId(blob_id)).exists():
-            _copy_file(files.path(BlobId(blob_id)), made)
+            _copy_file(files.path(BlobId(blob_id)), copied)
 
 
 def _held_blobs(copy: SqliteDatabase, files: BlobFiles) -> Iterator[tuple[str, Path]]:
@@ -272,19 +272,19 @@ def _holds(path: Path, content: _FileSum) -> bool:
 
 def _ended_sum(backed_up: Path, home: Home) -> _FileSum | None:
     """End the credentials of a copy as of the time at which they were ended in a home: the same bytes come out."""
-    made = _partial(home) / FILE
+    copy = _partial(home) / FILE
     try:
         with closing(connect(str(home.path / FILE), flags=apsw.SQLITE_OPEN_READONLY)) as store:
             ((at,),) = store.execute(SQL["last_revocation"]).fetchall()
-        shutil.rmtree(made.parent, ignore_errors=True)
-        make_private_directory(made.parent)
-        _copy_file(backed_up, made)
-        _end_credentials(made, at or 0)
-        return _sum(made)
+        shutil.rmtree(copy.parent, ignore_errors=True)
+        make_private_directory(copy.parent)
+        _copy_file(backed_up, copy)
+        _end_credentials(copy, at or 0)
+        return _sum(copy)
     except apsw.Error:
         return None
     finally:
-        shutil.rmtree(made.parent, ignore_errors=True)
+        shutil.rmtree(copy.parent, ignore_errors=True)
 
 
 def _partial(home: Home) -> Path:

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 
-class Changing(Enum):
+class CopyMode(Enum):
     """How a table changes, which decides how a copy that was stopped goes on."""
 
     #: It is small: copied whole each time.
-    ANYHOW = auto()
+    WHOLE = auto()
     #: A change of it changes a number that the copy notes: copied in portions, anew if that number changed.
-    NOTED = auto()
+    RESTART_IF_CHANGED = auto()
     #: It only grows, by larger keys: a copy goes on after the last one.
-    GROWS = auto()
+    APPEND = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Table:
 
     name: str
     key: tuple[str, ...]
-    changing: Changing = Changing.ANYHOW
+    mode: CopyMode = CopyMode.WHOLE
 
 
 #: Typed values, the bytes of files and the numbers in ``meta`` are copied by other means.
@@ -39,20 +39,20 @@ TABLES = (
     Table("vector_shelf", ("sid",)),
     Table("idempotency", ("key",)),
     Table("blob_gone", ("blob_id",)),
-    Table("record", ("rid",), Changing.NOTED),
-    Table("life", ("rid", "seq"), Changing.NOTED),
-    Table("chunk", ("rid", "fid", "n"), Changing.NOTED),
-    Table("invalid", ("rid", "pointer"), Changing.NOTED),
-    Table("blob", ("blob_id",), Changing.NOTED),
-    Table("blob_use", ("blob_id", "rid", "fid"), Changing.NOTED),
-    Table("word_segment", ("gid",), Changing.NOTED),
-    Table("word_leaf", ("lid",), Changing.NOTED),
-    Table("vector_block", ("bid",), Changing.NOTED),
-    Table("vector_stale", ("rid", "fid"), Changing.NOTED),
+    Table("record", ("rid",), CopyMode.RESTART_IF_CHANGED),
+    Table("life", ("rid", "seq"), CopyMode.RESTART_IF_CHANGED),
+    Table("chunk", ("rid", "fid", "n"), CopyMode.RESTART_IF_CHANGED),
+    Table("invalid", ("rid", "pointer"), CopyMode.RESTART_IF_CHANGED),
+    Table("blob", ("blob_id",), CopyMode.RESTART_IF_CHANGED),
+    Table("blob_use", ("blob_id", "rid", "fid"), CopyMode.RESTART_IF_CHANGED),
+    Table("word_segment", ("gid",), CopyMode.RESTART_IF_CHANGED),
+    Table("word_leaf", ("lid",), CopyMode.RESTART_IF_CHANGED),
+    Table("vector_block", ("bid",), CopyMode.RESTART_IF_CHANGED),
+    Table("vector_stale", ("rid", "fid"), CopyMode.RESTART_IF_CHANGED),
     Table("grant_issued", ("id",)),
     Table("token", ("digest",)),
-    Table("audit", ("seq",), Changing.GROWS),
-    Table("audit_pruned", ("last",), Changing.GROWS),
+    Table("audit", ("seq",), CopyMode.APPEND),
+    Table("audit_pruned", ("last",), CopyMode.APPEND),
     Table("audit_journal", ("name",)),
     Table("spent", ("grant_id", "day")),
     Table("owner", ("id",)),

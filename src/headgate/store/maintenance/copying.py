@@ -23,7 +23,7 @@ from headgate.store.changes.stored_rows import put_typed_rows
 from headgate.store.format import analyser
 from headgate.store.format.records import shelf_rows
 from headgate.store.format.streams import Shelf, StreamTable
-from headgate.store.maintenance.copied_tables import FACTS, TABLES, Changing, Table
+from headgate.store.maintenance.copied_tables import FACTS, TABLES, CopyMode, Table
 from headgate.store.maintenance.fsck import BlobPieces
 from headgate.store.sql.catalog import current, note_catalog_sum
 from headgate.store.sql.database import Database
@@ -41,7 +41,7 @@ class CopiedBlobs(BlobPieces, Protocol):
     """Where the bytes of files are copied from and to."""
 
     async def write(self, content: AsyncIterator[bytes]) -> tuple[BlobId, int]:
-        """Store a file under the digest of its content; gives its id and size."""
+        """Store a file under the digest of its content; returns its id and size."""
         ...
 
 
@@ -157,7 +157,7 @@ def _plan(source: StoreSide, target: StoreSide) -> _Plan:
     tables = {table: _columns(source, target, table) for table in TABLES}
     tables = {table: columns for table, columns in tables.items() if columns}
     counts = {table: _row_count(database, table) for table in tables}
-    shelves = (*catalog.by_sid.values(), *catalog.retired_shelves)
+    shelves = catalog.all_shelves
     streams = (*catalog.streams.values(), *catalog.retired.values())
     return _Plan(tables, streams, shelves, _state(source, counts), sum(counts.values()))
 
@@ -174,7 +174,9 @@ def _row_count(database: Database, table: Table) -> int:
 def _state(source: StoreSide, counts: Mapping[Table, int]) -> int:
     """Return a number that is another one if a row changed which a copy may hold already."""
     facts = dict(source.database.all(source.database.sql["facts"]))
-    noted = sorted((table.name, count) for table, count in counts.items() if table.changing is Changing.NOTED)
+    noted = sorted(
+        (table.name, count) for table, count in counts.items() if table.mode is CopyMode.RESTART_IF_CHANGED
+    )
     shelves = source.database.all(source.database.sql["shelf_states"])
     numbers = sorted(source.given_numbers().items())
     known = ([facts[name] for name in FACTS], numbers, noted, shelves)
@@ -230,7 +232,7 @@ def _put_fact(target: StoreSide, name: str, value: int) -> None:
 
 def _copy_rows(source: StoreSide, target: StoreSide, plan: _Plan, count: _Count) -> None:
     for table, columns in plan.tables.items():
-        if table.changing is Changing.ANYHOW:
+        if table.mode is CopyMode.WHOLE:
             with target.database.writing():
                 target.database.run(target.database.sql["delete_all_rows"].format(table=table.name))
                 count.add(_put(target, table, columns, list(_rows(source, table, columns))))
@@ -266,9 +268,9 @@ def _rows(
         "marks": ", ".join("?" for _ in table.key),
     }
     statement = side.database.sql["rows_in_key_order" if after is None else "rows_after_key"]
-    shown = side.shown(table.name, columns)
+    conversions = side.shown(table.name, columns)
     for row in side.database.each(statement.format(**named), after or ()):
-        yield _converted(shown, row)
+        yield _converted(conversions, row)
 
 
 def _converted(conversions: Sequence[Conversion], row: _Row) -> _Row:
@@ -336,11 +338,11 @@ async def _copy_blobs(source: StoreSide, target: StoreSide) -> int:
         if target.has_blob(blob_id):
             continue
         try:
-            made, _ = await target.blobs.write(_pieces(source.blobs, blob_id))
+            written, _ = await target.blobs.write(_pieces(source.blobs, blob_id))
         except BlobNotFound:
             missing += 1
             continue
-        if made != blob_id:
+        if written != blob_id:
             raise IntegrityBroken(
                 f"The file {blob_id} is not what was stored.", hint="Run 'headgate store fsck'."
             )
@@ -361,8 +363,8 @@ def _compare(source: StoreSide, target: StoreSide, plan: _Plan, count: _Count) -
 
 
 def _refuse_difference(what: str, *both: Iterator[_Row]) -> None:
-    one, other = map(_digest, both)
-    if one != other:
+    first, other = map(_digest, both)
+    if first != other:
         raise IntegrityBroken(
             f"The copy differs from the source in {what}.",
             hint="It cannot be opened. Remove it, and copy again.",

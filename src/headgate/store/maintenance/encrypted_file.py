@@ -109,8 +109,8 @@ class DecryptingReader(io.RawIOBase):
         while not self._is_over and (size < 0 or len(self._ready) < size):
             self._ready += self._piece()
         size = len(self._ready) if size < 0 else size
-        found, self._ready = self._ready[:size], self._ready[size:]
-        return found
+        content, self._ready = self._ready[:size], self._ready[size:]
+        return content
 
     def _piece(self) -> bytes:
         sealed, self._ahead = self._ahead, self._source.read(_PIECE_BYTES + _TAG_BYTES)
@@ -139,11 +139,11 @@ def _header(key: bytes, passphrase: str, work: int) -> bytes:
 
 def _read_header(source: IO[bytes]) -> _AgeHeader:
     lines = b"".join(source.readline(_MOST_HEADER_BYTES) for _ in range(4))
-    found = _HEADER.fullmatch(lines)
-    if found is None or int(found[2]) > _MOST_WORK:
+    header = _HEADER.fullmatch(lines)
+    if header is None or int(header[2]) > _MOST_WORK:
         raise _damaged()
-    salt, wrapped, mac = (_decode(found[place]) for place in (1, 3, 4))
-    return _AgeHeader(salt, int(found[2]), wrapped, mac, lines[: found.start(4) - 1])
+    salt, wrapped, mac = (_decode(header[place]) for place in (1, 3, 4))
+    return _AgeHeader(salt, int(header[2]), wrapped, mac, lines[: header.start(4) - 1])
 
 
 def _unwrapped(header: _AgeHeader, passphrase: str) -> bytes:

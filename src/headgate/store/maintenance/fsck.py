@@ -122,12 +122,12 @@ def check_store(database: SqliteDatabase, files: BlobFiles, progress: Progress) 
         with ThreadPoolExecutor(1) as executor:
             checking = executor.submit(_check_file, beside)
             try:
-                found = check_records(database, files, progress)
+                report = check_records(database, files, progress)
             except BaseException:
                 beside.db.interrupt()
                 raise
-            damages = (*checking.result(), *_check_tables(database), *found.damages)
-            return CheckReport(found.record_count, damages)
+            damages = (*checking.result(), *_check_tables(database), *report.damages)
+            return CheckReport(report.record_count, damages)
     finally:
         beside.db.close()
 
@@ -147,11 +147,13 @@ def _check_tables(database: SqliteDatabase) -> list[Damage]:
         migrate(expected, all_migrations())
         named = _columns(expected)
         try:
-            found = _columns(database)
+            columns_there = _columns(database)
         except (apsw.Error, UnicodeDecodeError):
             return [Damage("file", "The names of tables and columns cannot be read.")]
         # A table that is missing is found where it is read; some of older versions are dropped when they are not needed.
-        wrong = [name for name, columns in sorted(named.items()) if found.get(name, columns) != columns]
+        wrong = [
+            name for name, columns in sorted(named.items()) if columns_there.get(name, columns) != columns
+        ]
         return [Damage("file", f"The table {name} does not have its columns.") for name in wrong]
     finally:
         expected.db.close()

@@ -190,22 +190,6 @@ class ShelfCheck:
             self._damaged("index", detail, None if row is None else row[0])
 
 
-#: What a statement selects before the typed values, in the order of the fields below.
-_OWN = [
-    "r.rid",
-    "r.sid",
-    "r.record_id",
-    "r.seq",
-    "r.sort",
-    "r.ts",
-    "r.deleted",
-    "r.long",
-    "r.digest",
-    "r.body",
-    "t.rid",
-]
-
-
 class StoredRow(NamedTuple):
     """One record, as it lies in the file."""
 
@@ -230,6 +214,10 @@ class StoredRow(NamedTuple):
         return cls._make([*row[: len(_OWN)], tuple(row[len(_OWN) :])])
 
 
+#: What a statement selects before the typed values.
+_OWN = [*(f"r.{name}" for name in StoredRow._fields[:-2]), "t.rid"]
+
+
 def select_rows(dialect: Dialect, stream: StreamTable, condition: str) -> str:
     """Build the statement; the condition is the name of the part that says which rows."""
     typed = [dialect.typed_column(column) for column in stream.columns.values()]
@@ -248,7 +236,7 @@ class WordIndexCheck:
         self._segments: list[tuple[Any, ...]] = []
 
     def run(self, places: Sequence[tuple[int, int | None]]) -> Iterator[tuple[int, str]]:
-        """Check everything; gives the number of a record (0: of none) and what is wrong with it.
+        """Check everything; returns the number of a record (0: of none) and what is wrong with it.
 
         ``places`` are the number and the time of every live record.
         """
@@ -258,25 +246,25 @@ class WordIndexCheck:
             np.array([NO_TIME if time is None else time for _, time in places], np.int64),
         )
         for fid in self._shelf.stream.searched.values():
-            held = self._held(fid)
-            missing, surplus = due - held, held - due
+            indexed = self._held(fid)
+            missing, surplus = due - indexed, indexed - due
             yield from (
                 (number, "The record is missing in the search index.") for number, _ in sorted(missing)
             )
             yield from ((number, "The search index has a text too many.") for number, _ in sorted(surplus))
-        for gid, _, text_count, occurrence_count, held, firsts, bounds, *_ in self._segments:
-            if not self._is_whole(gid, text_count, occurrence_count, held, firsts, bounds):
+        for gid, _, text_count, occurrence_count, indexed, firsts, bounds, *_ in self._segments:
+            if not self._is_whole(gid, text_count, occurrence_count, indexed, firsts, bounds):
                 yield 0, "A segment of the search index is damaged."
 
     def _held(self, fid: int) -> set[tuple[int, int]]:
-        held: set[tuple[int, int]] = set()
+        indexed: set[tuple[int, int]] = set()
         for _, own, text_count, _, _, _, _, numbers, times, dead in self._segments:
             if own == fid and len(numbers) == 4 * text_count and len(times) == 8 * text_count:
                 alive = np.ones(text_count, np.bool_)
                 alive[dead_texts(dead)[dead_texts(dead) < text_count]] = False
-                found = np.frombuffer(numbers, "<u4")[alive], np.frombuffer(times, "<i8")[alive]
-                held |= _pairs(*found)
-        return held
+                pair = np.frombuffer(numbers, "<u4")[alive], np.frombuffer(times, "<i8")[alive]
+                indexed |= _pairs(*pair)
+        return indexed
 
     def _is_whole(
         self,
@@ -317,7 +305,7 @@ def _pairs(numbers: Numbers, times: Numbers) -> set[tuple[int, int]]:
 def check_vectors(
     database: Database, shelf: Shelf, places: Sequence[tuple[int, int | None]]
 ) -> Iterator[tuple[int, str]]:
-    """Check everything; gives the number of a record (0: of none) and what is wrong with it.
+    """Check everything; returns the number of a record (0: of none) and what is wrong with it.
 
     ``places`` are the number and the time of every live record.
     """

@@ -115,11 +115,11 @@ def _existing(home: Home) -> Path:
 
 
 def _refuse_other_versions(database: SqliteDatabase) -> None:
-    found, known = version_of(database), all_migrations()[-1].number
-    if found != known:
-        age = "newer" if found > known else "older"
+    schema, known = version_of(database), all_migrations()[-1].number
+    if schema != known:
+        age = "newer" if schema > known else "older"
         raise StorageUnusable(
-            f"The store was made by a {age} version (schema {found}, this program knows {known}).",
+            f"The store was made by a {age} version (schema {schema}, this program knows {known}).",
             hint="Use that version, or serve the home once with this one.",
         )
     refuse_unfinished_copy(database)

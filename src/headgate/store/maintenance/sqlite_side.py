@@ -50,8 +50,8 @@ class SqliteSide:
         return SQL["insert_row"].format(table=table, names=", ".join(columns), marks=marks)
 
     def given_numbers(self) -> Mapping[str, int]:
-        found = dict(self.database.all(SQL["given_numbers"]))
-        numbers = {name: found.get(table, 0) for name, table in _COUNTED.items()}
+        last = dict(self.database.all(SQL["given_numbers"]))
+        numbers = {name: last.get(table, 0) for name, table in _COUNTED.items()}
         return numbers | {"stid": self.database.value(SQL["last_stream"])}
 
     def put_given_numbers(self, numbers: Mapping[str, int]) -> None:

@@ -89,43 +89,44 @@ def stats(database: Database, measure: Callable[[], TakenSpace]) -> StoreStats:
 
 def _declared(database: Database) -> _Declared:
     """Find the newest declaration of every stream that was ever declared."""
-    found: dict[_StreamKey, _StreamDocument] = {}
+    streams_by_key: dict[_StreamKey, _StreamDocument] = {}
     newest: dict[str, set[str]] = {}
     for key, document, _, _ in database.all(database.sql["all_declarations"]):
         streams = _read_declaration(document).streams
         newest[key] = {stream.name for stream in streams}
-        found.update({_StreamKey(key, stream.name): stream for stream in streams})
+        streams_by_key.update({_StreamKey(key, stream.name): stream for stream in streams})
     return {
         key: _DeclaredStream(key.name in newest[key.connector_key], stream.cursor_field)
-        for key, stream in found.items()
+        for key, stream in streams_by_key.items()
     }
 
 
 def _connection(database: Database, declared: _Declared, row: _ConnectionRow) -> ConnectionStats:
     shelves = [
-        _ShelfRow(*one) for one in database.all(database.sql["shelves_of_connection"], (row.connection_id,))
+        _ShelfRow(*shelf_row)
+        for shelf_row in database.all(database.sql["shelves_of_connection"], (row.connection_id,))
     ]
     streams: dict[str, StreamStats] = {}
     for shelf in shelves:
-        found = _stream(database, shelf, declared[_StreamKey(row.connector_key, shelf.name)])
+        stream = _stream(database, shelf, declared[_StreamKey(row.connector_key, shelf.name)])
         known = streams.get(shelf.name)
         # What rules hide is on another shelf than the rest.
-        streams[shelf.name] = found if known is None else _together(known, found)
+        streams[shelf.name] = stream if known is None else _together(known, stream)
     return ConnectionStats(row.connection_id, row.connector_key, row.display_name, tuple(streams.values()))
 
 
-def _together(one: StreamStats, other: StreamStats) -> StreamStats:
+def _together(first: StreamStats, other: StreamStats) -> StreamStats:
     def of_both(choose: Callable[[list[int]], int], *values: int | None) -> int | None:
         known = [value for value in values if value is not None]
         return choose(known) if known else None
 
     return replace(
-        one,
-        record_count=one.record_count + other.record_count,
-        about_bytes=one.about_bytes + other.about_bytes,
-        oldest=of_both(min, one.oldest, other.oldest),
-        newest=of_both(max, one.newest, other.newest),
-        last_updated=of_both(max, one.last_updated, other.last_updated),
+        first,
+        record_count=first.record_count + other.record_count,
+        about_bytes=first.about_bytes + other.about_bytes,
+        oldest=of_both(min, first.oldest, other.oldest),
+        newest=of_both(max, first.newest, other.newest),
+        last_updated=of_both(max, first.last_updated, other.last_updated),
     )
 
 

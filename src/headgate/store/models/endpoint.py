@@ -47,10 +47,10 @@ class EndpointEmbedder:
         self.identity = ModelIdentity(model, digest, size)
 
     def embed(self, texts: Sequence[str]) -> Floats:
-        made = self._ask(texts)
-        if made.shape[1] != self.identity.dimensions:
+        vectors = self._ask(texts)
+        if vectors.shape[1] != self.identity.dimensions:
             raise ModelUnavailable
-        return made
+        return vectors
 
     def _ask(self, texts: Sequence[str]) -> Floats:
         body = msgspec.json.encode({"model": self._model, "input": list(texts)})
@@ -59,10 +59,10 @@ class EndpointEmbedder:
             headers["Authorization"] = f"Bearer {self._key}"
         try:
             answer = _sent(self._address, body, headers)
-            found = msgspec.json.decode(answer, type=_Embeddings).data
+            embeddings = msgspec.json.decode(answer, type=_Embeddings).data
         except (OSError, http.client.HTTPException, msgspec.MsgspecError) as error:
             raise ModelUnavailable from error
-        vectors = {one.index: one.embedding for one in found}
+        vectors = {item.index: item.embedding for item in embeddings}
         if (
             sorted(vectors) != list(range(len(texts)))
             or len({len(vector) for vector in vectors.values()}) != 1

@@ -77,17 +77,17 @@ _UNKNOWN = "[UNK]"
 
 def _pieces(text: str, vocabulary: Mapping[str, int], most: int) -> list[int]:
     """Return the numbers of a text's pieces, so many at most."""
-    found: list[int] = []
+    numbers: list[int] = []
     for word in _words(text):
-        found += _pieces_of(word, vocabulary)
-        if len(found) >= most:
+        numbers += _pieces_of(word, vocabulary)
+        if len(numbers) >= most:
             break
-    return found[:most]
+    return numbers[:most]
 
 
 def _pieces_of(word: str, vocabulary: Mapping[str, int]) -> list[int]:
     """Cut a word into the longest beginnings that the vocabulary has; a word that has none is unknown."""
-    found: list[int] = []
+    numbers: list[int] = []
     start = 0
     while start < len(word):
         prefix = "##" if start else ""
@@ -95,9 +95,9 @@ def _pieces_of(word: str, vocabulary: Mapping[str, int]) -> list[int]:
         end = next((end for end in ends if prefix + word[start:end] in vocabulary), None)
         if end is None or len(word) > _WORD_CHARS_MOST:
             return [vocabulary[_UNKNOWN]]
-        found.append(vocabulary[prefix + word[start:end]])
+        numbers.append(vocabulary[prefix + word[start:end]])
         start = end
-    return found
+    return numbers
 
 
 def _words(text: str) -> Iterator[str]:
@@ -217,7 +217,7 @@ class OnnxEmbedder:
         self._tokens = {word: number for number, word in enumerate(words)}
         try:
             self._session: Any = _session(content[ONNX])
-            self._inputs: list[str] = [one.name for one in self._session.get_inputs()]
+            self._inputs: list[str] = [declared.name for declared in self._session.get_inputs()]
             (probe,) = self.embed(["a"])
         # The errors of the package share nothing but this, and a word may be missing in the vocabulary.
         except Exception as error:
@@ -230,9 +230,9 @@ class OnnxEmbedder:
     def _vector(self, text: str) -> Floats:
         inside = _pieces(text, self._tokens, _TOKENS_MOST - 2)
         ids = np.array([[self._tokens["[CLS]"], *inside, self._tokens["[SEP]"]]], np.int64)
-        given = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
-        (found,) = self._session.run(None, {name: given[name] for name in self._inputs})[0]
-        return np.asarray(found, np.float32).reshape(-1, found.shape[-1]).mean(axis=0)
+        inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+        (output,) = self._session.run(None, {name: inputs[name] for name in self._inputs})[0]
+        return np.asarray(output, np.float32).reshape(-1, output.shape[-1]).mean(axis=0)
 
 
 def _session(model: bytes) -> Any:

@@ -74,11 +74,11 @@ class MeaningModel:
     def vectors(self, texts: Sequence[str]) -> Bytes:
         """Make a vector of each text, in batches, so that another thread has its turn between two of them."""
         embedder = self.embedder
-        made: list[Bytes] = [np.empty((0, embedder.identity.dimensions), np.int8)]
+        batches: list[Bytes] = [np.empty((0, embedder.identity.dimensions), np.int8)]
         for start in range(0, len(texts), embedder.batch_size):
             with self._working:
-                made.append(quantised(embedder.embed(texts[start : start + embedder.batch_size])))
-        return np.concatenate(made)
+                batches.append(quantised(embedder.embed(texts[start : start + embedder.batch_size])))
+        return np.concatenate(batches)
 
 
 PASSAGE_CHARS = 600
@@ -98,16 +98,16 @@ class Passage(NamedTuple):
 
 def passages(text: str) -> list[Passage]:
     """Cut a text; a blank one has no passages."""
-    found: list[Passage] = []
+    cut: list[Passage] = []
     start = 0
-    while start < len(text) and len(found) < PASSAGES_MOST:
+    while start < len(text) and len(cut) < PASSAGES_MOST:
         end = _end(text, start)
         if text[start:end].strip():
-            found.append(Passage(start, end))
+            cut.append(Passage(start, end))
         if end == len(text):
             break
         start = _word_start(text, end - OVERLAP_CHARS)
-    return found
+    return cut
 
 
 def _end(text: str, start: int) -> int:

@@ -26,7 +26,7 @@ class BlobRows:
         self._place = place
 
     async def write(self, content: AsyncIterator[bytes]) -> tuple[BlobId, int]:
-        """Store a file under the digest of its content; gives its id and size.
+        """Store a file under the digest of its content; returns its id and size.
 
         What arrives is on disk until its digest is known, and neither in memory nor in a transaction that lasts as
         long as a slow sender.

@@ -64,8 +64,8 @@ class LeasedTurn:
     def is_held(self) -> bool:
         now = self._now()
         if self._renew_at is None or not self._renew_at - LEASE_US <= now < self._renew_at:
-            held = self._lease.hold_once()
-            self._renew_at = now + LEASE_US // 2 if held else None
+            has_lease = self._lease.hold_once()
+            self._renew_at = now + LEASE_US // 2 if has_lease else None
         return self._renew_at is not None
 
     def end(self) -> None:

@@ -60,9 +60,9 @@ def place_to_fill(url: str, name: str, *, makes: bool = True) -> HomePlace:
     with translated(), connect(url) as connection:
         if makes:
             migrate(connection)
-        found = connection.execute("SELECT home FROM home WHERE name=$1", (name,)).fetchone()
-        if found is not None:
-            return HomePlace(url, found[0])
+        row = connection.execute("SELECT home FROM home WHERE name=$1", (name,)).fetchone()
+        if row is not None:
+            return HomePlace(url, row[0])
         if not makes:
             raise ConfigInvalid(
                 f"There is no home '{name}' in the database.",
@@ -74,9 +74,9 @@ def place_to_fill(url: str, name: str, *, makes: bool = True) -> HomePlace:
 def _make_home(connection: Any, name: str) -> int:
     with connection.transaction():
         connection.execute("LOCK TABLE home IN SHARE ROW EXCLUSIVE MODE")
-        found = connection.execute("SELECT home FROM home WHERE name=$1", (name,)).fetchone()
-        if found is not None:
-            return found[0]
+        known = connection.execute("SELECT home FROM home WHERE name=$1", (name,)).fetchone()
+        if known is not None:
+            return known[0]
         row = connection.execute("SELECT coalesce(max(home), 0) + 1 FROM home").fetchone()
         assert row is not None
         connection.execute("INSERT INTO home VALUES($1, $2)", (row[0], name))

@@ -84,14 +84,14 @@ def _grouped(question: _Question, groups: dict[_Key, _Numbers]) -> Aggregate:
     plan = question.plan
     total = sum(numbers.count for numbers in groups.values())
     chosen = heapq.nsmallest(plan.limit, groups.items(), key=lambda item: _place(plan, *item))
-    shown = tuple(_group(question, key, numbers) for key, numbers in chosen)
+    first_groups = tuple(_group(question, key, numbers) for key, numbers in chosen)
     gaps: tuple[int | None, int | None] = (None, None)
     if plan.field is not None:
         gaps = (
             sum(numbers.missing for numbers in groups.values()),
             sum(numbers.unreadable for numbers in groups.values()),
         )
-    return Aggregate(total, None, shown, total - sum(group.count for group in shown), *gaps)
+    return Aggregate(total, None, first_groups, total - sum(group.count for group in first_groups), *gaps)
 
 
 def _place(plan: AggregatePlan, key: _Key, numbers: _Numbers) -> tuple[Any, ...]:
@@ -196,16 +196,16 @@ class _Question:
 
     def groups(self) -> dict[_Key, _Numbers]:
         """Answer it: the numbers of each group; of all rows under the empty key, where there are no groups."""
-        found = self._answered()
+        rows = self._answered()
         if self._time is not None:
-            seconds = self._seconds([row[len(self._values)] for row in found])
+            seconds = self._seconds([row[len(self._values)] for row in rows])
             if not self._span.covers(seconds):
                 # Rare: such old or such distant times need steps that suit the clocks of their years.
                 self._span = calendar.span_of(seconds)
-                found = self._answered()
+                rows = self._answered()
         groups: dict[_Key, _Numbers] = {}
         values: set[tuple[Any, ...]] = set()
-        for key, rest in self._with_keys(found):
+        for key, rest in self._with_keys(rows):
             numbers = groups.setdefault(key, _Numbers())
             self._add(numbers, rest[1:] if self._is_distinct_by_time else rest)
             if self._is_distinct_by_time and rest[0] is not None and (*key, rest[0]) not in values:
@@ -378,12 +378,21 @@ def _summary(
     stored = [counts[shelf.sid] for shelf in scope.shelves]
     if scope.is_whole:
         if reach.visible is None:
-            updated_at = max((one.updated_at for one in stored if one.updated_at is not None), default=None)
+            updated_at = max(
+                (
+                    count_of_shelf.updated_at
+                    for count_of_shelf in stored
+                    if count_of_shelf.updated_at is not None
+                ),
+                default=None,
+            )
         else:
             updated_at = _dated(database, scope.shelves[0].sid, scope.stream, reach.visible)
-        return ShelfSummary(connection_id, reach.stream, sum(one.live for one in stored), updated_at)
+        return ShelfSummary(
+            connection_id, reach.stream, sum(count_of_shelf.live for count_of_shelf in stored), updated_at
+        )
     # Counted again only after something has changed there.
-    state = tuple(one.seq for one in stored)
+    state = tuple(count_of_shelf.seq for count_of_shelf in stored)
     known = catalog.memo.counts.get(reach)
     if known is None or known[0] != state:
         count = count_rows(database, visible_rows(scope, reach, with_typed=False))

@@ -235,7 +235,7 @@ def _may_be_visible(database: Database, plan: ChangesPlan) -> tuple[str, tuple[i
     inside = [f"r.ts {operator} ?" for operator, bound in bounds if bound is not None]
     values = tuple(bound for _, bound in bounds if bound is not None)
     if plan.since == 0:
-        return "".join(f" AND {one}" for one in (database.sql["is_live"], *inside)), values
+        return "".join(f" AND {condition}" for condition in (database.sql["is_live"], *inside)), values
     if not inside:
         return "", ()
     return (
@@ -269,13 +269,13 @@ def _one_by_one(
 
 def _lost(database: Database, catalog: Catalog, span: _ChangeSpan, rid: int) -> list[RecordId]:
     """Name a live record whose row cannot be read, if it is certain that the reader may see it."""
-    found, dialect = lost_row(database, rid), database.dialect
+    row, dialect = lost_row(database, rid), database.dialect
     declared = catalog.by_sid[rid >> RID_SHIFT].stream.declaration
     has_time = span.reach.time is None or declared.cursor_field == span.reach.time.field
-    if found is None or not has_time:
+    if row is None or not has_time:
         raise IntegrityBroken("A record in the store's file cannot be read.")
-    state = _State(is_live=True, ts=dialect.shown_sort(found.sort) if span.reach.time is not None else None)
-    return [found.record_id] if span.covers(found.record_id, state) else []
+    state = _State(is_live=True, ts=dialect.shown_sort(row.sort) if span.reach.time is not None else None)
+    return [row.record_id] if span.covers(row.record_id, state) else []
 
 
 # What a reader gets of them

@@ -92,10 +92,10 @@ def finder(database: Database, catalog: Catalog, plan: RecordPlan) -> Finder | N
 def find(database: Database, catalog: Catalog, plan: RecordPlan) -> tuple[Record, ...]:
     """Find one record in each shelf of the reach."""
     statement = finder(database, catalog, plan)
-    found = () if statement is None else statement.find(database, plan.record_id)
+    records = () if statement is None else statement.find(database, plan.record_id)
     if not plan.expand:
-        return found
-    return with_children(database, catalog, found, plan.expand, plan.preview_chars)
+        return records
+    return with_children(database, catalog, records, plan.expand, plan.preview_chars)
 
 
 def find_key(database: Database, catalog: Catalog, plan: KeyPlan) -> RecordId | None:
@@ -119,15 +119,20 @@ def looks_at_all(plan: PagePlan) -> bool:
 def page(database: Database, catalog: Catalog, plan: PagePlan) -> Page:
     scope = scope_of(catalog, plan.reach, plan.filters)
     if scope is None:
-        return Page((), None, 0 if plan.count is not Count.NONE else None, _no_extent(plan))
-    found, rows = _found(database, catalog, plan, scope)
-    has_more, found = len(found) > plan.limit, found[: plan.limit]
+        return Page(
+            (),
+            None,
+            0 if plan.count is not Count.NONE else None,
+            Extent(0, None, None) if plan.with_extent else None,
+        )
+    keys, rows = _found(database, catalog, plan, scope)
+    has_more, keys = len(keys) > plan.limit, keys[: plan.limit]
     maker = RecordMaker(database, catalog, plan.reach, preview_chars=plan.preview_chars)
-    records, taken = _records(database, catalog, maker, found, plan, rows)
-    is_cut = taken < len(found)
+    records, taken = _records(database, catalog, maker, keys, plan, rows)
+    is_cut = taken < len(keys)
     return Page(
         tuple(records),
-        _position(catalog, found[taken - 1], plan) if has_more or is_cut else None,
+        _position(catalog, keys[taken - 1], plan) if has_more or is_cut else None,
         *_extent(database, plan, scope),
         is_cut=is_cut,
         damaged=tuple(maker.damaged),
@@ -170,7 +175,7 @@ def _records(
     database: Database,
     catalog: Catalog,
     maker: RecordMaker,
-    found: Sequence[PageKey],
+    page_keys: Sequence[PageKey],
     plan: PagePlan,
     read: PageRows | None,
 ) -> tuple[list[Record], int]:
@@ -180,8 +185,8 @@ def _records(
     """
     records: list[Record] = []
     left = min(MAX_PAGE_BYTES, database.most_bytes)
-    for start in range(0, len(found), _ROWS_AT_ONCE):
-        keys = found[start : start + _ROWS_AT_ONCE]
+    for start in range(0, len(page_keys), _ROWS_AT_ONCE):
+        keys = page_keys[start : start + _ROWS_AT_ONCE]
         rows = readable_rows(database, [key.rid for key in keys]) if read is None else read
         for place, key in enumerate(keys, start):
             if key.rid not in rows:
@@ -198,7 +203,7 @@ def _records(
             if left < 0 and records:
                 return records, place
             records.append(record)
-    return records, len(found)
+    return records, len(page_keys)
 
 
 def _size(record: Record) -> int:
@@ -219,23 +224,27 @@ def page_keys(
     after = plan.after
     if not plan.by_cursor_field or scope.stream.declaration.cursor_field is None:
         return _part(database, scope, plan, _BY_KEY, _after_key(database, catalog, after, plan), wanted, rows)
-    found: list[PageKey] = []
+    keys: list[PageKey] = []
     if after is None or after.sort is not None:
         place = (
             None
             if after is None
-            else (scope.dialect.sort_value(after.sort), *_key_place(database, catalog, after, plan))
+            else (
+                scope.dialect.sort_value(after.sort),
+                after.record_id,
+                place_of(database, catalog, after, plan),
+            )
         )
         order = _order(scope.stream)
         if plan.filters and order is _BY_SORT:
-            found = _filtered_part(database, scope, plan, place)
+            keys = _filtered_part(database, scope, plan, place)
         else:
-            found = _part(database, scope, plan, order, place, wanted, rows)
+            keys = _part(database, scope, plan, order, place, wanted, rows)
         after = None
-    if len(found) < wanted:
+    if len(keys) < wanted:
         place = _after_key(database, catalog, after, plan)
-        found += _part(database, scope, plan, _WITHOUT_SORT, place, wanted - len(found), rows)
-    return found
+        keys += _part(database, scope, plan, _WITHOUT_SORT, place, wanted - len(keys), rows)
+    return keys
 
 
 class _PageOrder(NamedTuple):
@@ -278,9 +287,9 @@ def _part(
     values = (*beginning, *scope.values, wanted)
     if rows is None:
         return database.rows(PageKey, sql, values)
-    found = database.all(sql, values)
-    rows.update((row[1], cast("FoundColumns", row[1:])) for row in found)
-    return [PageKey(rid, sid, record_id, sort) for sort, rid, sid, record_id, *_ in found]
+    read = database.all(sql, values)
+    rows.update((row[1], cast("FoundColumns", row[1:])) for row in read)
+    return [PageKey(rid, sid, record_id, sort) for sort, rid, sid, record_id, *_ in read]
 
 
 def _filtered_part(
@@ -335,7 +344,7 @@ def _part_sql(scope: SqlScope, shape: PageShape) -> str:
     start = "" if shape.start is None else f" {sql[shape.start].format(beyond=beyond)}"
     # Where more rows are compared than a page holds, only their keys are: of several shelves, or of texts that are alike.
     is_whole = shape.with_rows and len(scope.shelves) == 1 and shape.statement != _BY_TEXT_SORT.statement
-    found = sql[shape.statement].format(
+    statement = sql[shape.statement].format(
         columns=_ROW_COLUMNS if is_whole else _KEY_COLUMNS,
         join=scope.join,
         sids=scope.sids,
@@ -344,18 +353,14 @@ def _part_sql(scope: SqlScope, shape: PageShape) -> str:
         direction=direction,
     )
     if is_whole or not shape.with_rows:
-        return found
-    return sql[_WITH_ROWS].format(columns=_ROW_COLUMNS, keys=found)
+        return statement
+    return sql[_WITH_ROWS].format(columns=_ROW_COLUMNS, keys=statement)
 
 
 def _after_key(
     database: Database, catalog: Catalog, after: Position | None, plan: PagePlan
 ) -> tuple[Any, ...] | None:
-    return None if after is None else _key_place(database, catalog, after, plan)
-
-
-def _key_place(database: Database, catalog: Catalog, after: Position, plan: PagePlan) -> tuple[str, int]:
-    return after.record_id, place_of(database, catalog, after, plan)
+    return None if after is None else (after.record_id, place_of(database, catalog, after, plan))
 
 
 def place_of(database: Database, catalog: Catalog, after: Position, plan: PagePlan) -> int:
@@ -374,13 +379,8 @@ def place_of(database: Database, catalog: Catalog, after: Position, plan: PagePl
 
 
 def _position(catalog: Catalog, key: PageKey, plan: PagePlan) -> Position:
-    assert catalog.dialect is not None
-    shown = catalog.dialect.shown_sort(key.sort) if plan.by_cursor_field else None
-    return Position(shown, key.record_id, catalog.by_sid[key.sid].connection_id)
-
-
-def _no_extent(plan: PagePlan) -> Extent | None:
-    return Extent(0, None, None) if plan.with_extent else None
+    sort = catalog.dialect.shown_sort(key.sort) if plan.by_cursor_field else None
+    return Position(sort, key.record_id, catalog.by_sid[key.sid].connection_id)
 
 
 # Children
@@ -406,7 +406,7 @@ def _expanded(
     expand: Sequence[ExpandPlan],
     preview_chars: int | None,
 ) -> Record:
-    children = {one.name: _children(database, catalog, parent, one, preview_chars) for one in expand}
+    children = {plan.name: _children(database, catalog, parent, plan, preview_chars) for plan in expand}
     return Record(
         parent.connection_id,
         parent.stream,
@@ -425,10 +425,10 @@ def _children(
     sids = _same_connection(scope, parent)
     if scope is None or not sids:
         return Children((), has_more=False)
-    held = _holds_key(scope, plan, parent.id)
-    if held is None:
+    comparison = _holds_key(scope, plan, parent.id)
+    if comparison is None:
         return Children((), has_more=False)
-    condition, values = held
+    condition, values = comparison
     by_sort = "r.sort DESC NULLS LAST, " if plan.by_cursor_field else ""
     rows = database.rows(
         FoundRow,
@@ -443,9 +443,9 @@ def _children(
         (*values, *scope.values, plan.limit + 1),
     )
     maker = RecordMaker(database, catalog, plan.child, preview_chars=preview_chars)
-    made = [maker.make_intact(row) for row in rows[: plan.limit]]
+    records = [maker.make_intact(row) for row in rows[: plan.limit]]
     return Children(
-        tuple(one for one in made if one is not None),
+        tuple(record for record in records if record is not None),
         has_more=len(rows) > plan.limit,
         damaged=tuple(maker.damaged),
     )

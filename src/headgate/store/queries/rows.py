@@ -72,13 +72,13 @@ COLUMNS = ", ".join(f"r.{name}" for name in FoundRow._fields)
 
 def read_rows(database: Database, rids: Sequence[int]) -> dict[int, FoundColumns]:
     """Read the rows of many records, as many with one statement as its variables allow."""
-    found: dict[int, FoundColumns] = {}
+    by_rid: dict[int, FoundColumns] = {}
     for start in range(0, len(rids), _MOST_AT_ONCE):
         some = rids[start : start + _MOST_AT_ONCE]
         sql = _rows_sql(database.sql["rows_by_number"], database.sql["one_mark"], len(some))
         rows = cast("list[FoundColumns]", database.all(sql, some))
-        found.update({row[0]: row for row in rows})
-    return found
+        by_rid.update({row[0]: row for row in rows})
+    return by_rid
 
 
 @lru_cache(maxsize=_MOST_AT_ONCE)
@@ -280,13 +280,13 @@ def _key(database: Database, rid: int) -> RecordId | None:
 
 def born_until(database: Database, rids: Sequence[int], horizon: int) -> set[int]:
     """Return which records came in until a change; those of damaged rows count among them, for a warning to name them."""
-    asked = msgspec.json.encode(rids).decode()
+    numbers = msgspec.json.encode(rids).decode()
     try:
-        return {rid for (rid,) in database.all(database.sql["born_until"], (asked, horizon))}
+        return {rid for (rid,) in database.all(database.sql["born_until"], (numbers, horizon))}
     except database.damage:
         if len(rids) == 1:
             return set(rids)
-        return {rid for one in rids for rid in born_until(database, [one], horizon)}
+        return {rid for single in rids for rid in born_until(database, [single], horizon)}
 
 
 def lost_row(database: Database, rid: int) -> LostRow | None:

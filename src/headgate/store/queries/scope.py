@@ -90,7 +90,6 @@ def _scope(catalog: Catalog, reach: Reach, filters: Sequence[Filter]) -> SqlScop
     if any(shelf.stream.stid != stream.stid for shelf in shelves):
         raise AmbiguousConnection
     dialect = catalog.dialect
-    assert dialect is not None, "a catalog with shelves was read from a database"
     conditions: list[str] = []
     values: list[Any] = []
     _bound_time(dialect, stream, reach, conditions, values)
@@ -121,14 +120,14 @@ def passing(
     by_stream: dict[tuple[int, StreamName], list[ConnectionId]] = {}
     for shelf in shelves:
         by_stream.setdefault((shelf.stream.stid, shelf.name), []).append(shelf.connection_id)
-    asked = msgspec.json.encode(rids).decode()
-    found: list[int] = []
+    numbers = msgspec.json.encode(rids).decode()
+    passed: list[int] = []
     for (_, stream), connections in by_stream.items():
         scope = scope_of(catalog, Reach(stream, tuple(connections), ()), filters)
         assert scope is not None, stream
         sql = database.sql["passing_rows"].format(join=scope.join, where=scope.where)
-        found += [rid for (rid,) in database.all(sql, (asked, *scope.values))]
-    return found
+        passed += [rid for (rid,) in database.all(sql, (numbers, *scope.values))]
+    return passed
 
 
 def column_of(stream: StreamTable, name: FieldName) -> Column:
@@ -165,23 +164,23 @@ def _bound_time(
 def _filter(
     dialect: Dialect, stream: StreamTable, filters: Sequence[Filter], conditions: list[str], values: list[Any]
 ) -> None:
-    for one in filters:
-        column = column_of(stream, one.field)
-        is_text = is_hashed(stream, one)
-        operator = "=" if isinstance(one, ExactFilter) else _OPERATORS[one.operator]
+    for wanted in filters:
+        column = column_of(stream, wanted.field)
+        is_text = is_hashed(stream, wanted)
+        operator = "=" if isinstance(wanted, ExactFilter) else _OPERATORS[wanted.operator]
         condition, value = dialect.comparison(
-            column, operator, text_hash(str(one.value)) if is_text else one.value
+            column, operator, text_hash(str(wanted.value)) if is_text else wanted.value
         )
         conditions.append(condition)
         values.append(value)
         if is_text:
             conditions.append(dialect.sql["text_of_field"])
-            values.extend([one.field, str(one.value)])
+            values.extend([wanted.field, str(wanted.value)])
 
 
-def is_hashed(stream: StreamTable, one: Filter) -> bool:
+def is_hashed(stream: StreamTable, wanted: Filter) -> bool:
     """Return whether a filter has to look at the record: its column holds checksums, which several texts may share."""
-    return isinstance(one, ExactFilter) and column_of(stream, one.field).kind is ColumnKind.HASH
+    return isinstance(wanted, ExactFilter) and column_of(stream, wanted.field).kind is ColumnKind.HASH
 
 
 class VisibleRows(NamedTuple):
@@ -214,7 +213,7 @@ def visible_rows(
                 conditions.append(condition)
                 values.append(value)
     _filter(dialect, stream, filters, conditions, values)
-    records = any(is_hashed(stream, one) for one in filters)
+    records = any(is_hashed(stream, wanted) for wanted in filters)
     sql = dialect.sql["typed_of_shelves"].format(
         starts=", ".join(f"({shelf.sid << RID_SHIFT})" for shelf in scope.shelves),
         size=1 << RID_SHIFT,

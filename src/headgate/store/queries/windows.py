@@ -94,11 +94,11 @@ def _rows(database: Database, scope: SqlScope, plan: WindowPlan) -> list[tuple[F
     if isinstance(plan.window, OffsetWindow) and plan.window.limit_chars:
         start = plan.window.offset_chars
         first, last = chunks_of(start, start + plan.window.limit_chars)
-    found = database.all(
+    with_chunks = database.all(
         database.sql["records_for_window"].format(columns=COLUMNS, sids=scope.sids, where=scope.where),
         (fid, first, last, plan.record_id, *scope.values),
     )
-    by_rid = groupby(found, key=itemgetter(0))
+    by_rid = groupby(with_chunks, key=itemgetter(0))
     return [_row_and_chunks(list(rows)) for _, rows in by_rid]
 
 
@@ -129,10 +129,10 @@ def _window(
 
 
 def _match(shelf: Shelf, text: _FieldText, window: MatchWindow) -> FieldWindow:
-    found = find_folded(text.pieces(), window.q)
-    if found is None:
+    span = find_folded(text.pieces(), window.q)
+    if span is None:
         raise QueryNotFound
-    match_start, match_end = found
+    match_start, match_end = span
     start = max(0, match_start - window.before_chars)
     part = text.part(start, min(start + window.limit_chars, text.chars))
     return FieldWindow(
@@ -174,9 +174,9 @@ def find_folded(pieces: Iterable[str], sought: str) -> tuple[int, int] | None:
     at, tail = 0, ""
     for piece in pieces:
         text = tail + piece
-        found = _find(text, folded)
-        if found is not None:
-            return at + found[0], at + found[1]
+        span = _find(text, folded)
+        if span is not None:
+            return at + span[0], at + span[1]
         tail = text[max(0, len(text) - keep) :] if keep else ""
         at += len(text) - len(tail)
     return None
@@ -208,7 +208,7 @@ def _find_uneven(text: str, whole: str, folded: str) -> tuple[int, int] | None:
 
 def find_blobs(database: Database, catalog: Catalog, plan: BlobPlan) -> tuple[FoundBlob, ...]:
     """Find a file through visible records: for each connection, the first that refers to it."""
-    found: dict[str, FoundBlob] = {}
+    blobs: dict[str, FoundBlob] = {}
     size = database.one(database.sql["blob"], (plan.blob_id,))
     for reach in plan.reaches if size is not None else ():
         scope = scope_of(catalog, reach)
@@ -221,8 +221,8 @@ def find_blobs(database: Database, catalog: Catalog, plan: BlobPlan) -> tuple[Fo
         )
         for fid, mime, sid, record_id in rows:
             shelf = catalog.by_sid[sid]
-            if fid in names and shelf.connection_id not in found and size is not None:
-                found[shelf.connection_id] = FoundBlob(
+            if fid in names and shelf.connection_id not in blobs and size is not None:
+                blobs[shelf.connection_id] = FoundBlob(
                     plan.blob_id,
                     shelf.connection_id,
                     reach.stream,
@@ -231,4 +231,4 @@ def find_blobs(database: Database, catalog: Catalog, plan: BlobPlan) -> tuple[Fo
                     mime or size[0],
                     size[1],
                 )
-    return tuple(found.values())
+    return tuple(blobs.values())

@@ -33,18 +33,18 @@ def find(
     catalog: Catalog,
     memory: SearchMemory,
     plan: SearchPlan,
-    asked: AskedMeaning | None = None,
+    question: AskedMeaning | None = None,
 ) -> SearchPage:
     """Find a page of hits; a search by meaning, or by both, needs the vector of its query."""
-    if asked is None:
+    if question is None:
         page = LexicalSearch(database, catalog, memory.segments, plan).page()
     elif plan.mode is SearchMode.SEMANTIC:
-        page = MeaningSearch(database, catalog, memory, plan, asked).page()
+        page = MeaningSearch(database, catalog, memory, plan, question).page()
         if not any(term.is_strict or term.is_excluded for term in plan.terms):
             # Only quoted and excluded words are looked up in the word index.
             return page
     else:
-        page = _by_both(database, catalog, memory, plan, asked)
+        page = _by_both(database, catalog, memory, plan, question)
     return page if is_current(database) else replace(page, is_index_building=True)
 
 
@@ -62,28 +62,28 @@ class _HybridPlace(NamedTuple):
 
 
 def _by_both(
-    database: Database, catalog: Catalog, memory: SearchMemory, plan: SearchPlan, asked: AskedMeaning
+    database: Database, catalog: Catalog, memory: SearchMemory, plan: SearchPlan, question: AskedMeaning
 ) -> SearchPage:
     listed = replace(plan, limit=LISTED_MOST, after=None, sort=SearchSort.RELEVANCE)
     words = LexicalSearch(database, catalog, memory.segments, listed)
-    meaning = MeaningSearch(database, catalog, memory, listed, asked)
+    meaning = MeaningSearch(database, catalog, memory, listed, question)
     seen = _read_position(plan.after)
     horizon = seen.horizon if seen else database.value(database.sql["change_number"]) | _ENLARGED
     ranking, similar = words.ranking(), meaning.similar()
     by_words = _born_until(database, ranking.in_order[:LISTED_MOST], horizon)
     by_meaning = _born_until(database, similar.records[:LISTED_MOST], horizon)
-    order = _in_order(plan, by_words, by_meaning, asked.weight)
+    order = _in_order(plan, by_words, by_meaning, question.weight)
     start = 0
     if seen is not None:
         start = order.index(seen.last_rid) + 1 if seen.last_rid in order else seen.shown_count
-    shown = order[start : start + plan.limit]
-    end = start + len(shown)
+    page_rids = order[start : start + plan.limit]
+    end = start + len(page_rids)
     # With the words around the match where there is one, else with the similar passage.
-    hits, damaged = words.show([by_words[rid] for rid in shown if rid in by_words], ranking.found)
-    others, more_damaged = meaning.show([by_meaning[rid] for rid in shown if rid not in by_words])
+    hits, damaged = words.show([by_words[rid] for rid in page_rids if rid in by_words], ranking.found)
+    others, more_damaged = meaning.show([by_meaning[rid] for rid in page_rids if rid not in by_words])
     return SearchPage(
-        tuple(_scored(hits | others, shown, by_words, by_meaning)),
-        SearchPosition((_FORMAT, horizon, end, shown[-1])) if end < len(order) else None,
+        tuple(_scored(hits | others, page_rids, by_words, by_meaning)),
+        SearchPosition((_FORMAT, horizon, end, page_rids[-1])) if end < len(order) else None,
         None,
         ranked_all=len(ranking.in_order) <= LISTED_MOST and len(similar.records) <= LISTED_MOST,
         ranked_count=len(order),
@@ -115,15 +115,17 @@ def _in_order(
 
 def _scored(
     hits: Mapping[int, Hit],
-    shown: Sequence[int],
+    page_rids: Sequence[int],
     by_words: Mapping[int, Match],
     by_meaning: Mapping[int, Match],
 ) -> list[Hit]:
     """Return hits in order, each with the scores that it has in either list."""
     lists = {SearchMode.LEXICAL: by_words, SearchMode.SEMANTIC: by_meaning}
     return [
-        replace(hits[rid], scores={mode: found[rid].score for mode, found in lists.items() if rid in found})
-        for rid in shown
+        replace(
+            hits[rid], scores={mode: matches[rid].score for mode, matches in lists.items() if rid in matches}
+        )
+        for rid in page_rids
         if rid in hits
     ]
 
@@ -146,8 +148,8 @@ def fuse(by_words: Mapping[_Thing, float], by_meaning: Mapping[_Thing, float], w
     alone would make a far better match by words count hardly more than the next.
     """
     scores: defaultdict[_Thing, float] = defaultdict(float)
-    for found, factor in ((by_words, 1.0), (by_meaning, weight)):
-        best = max(found.values(), default=0)
-        for thing, score in found.items():
+    for ranked, factor in ((by_words, 1.0), (by_meaning, weight)):
+        best = max(ranked.values(), default=0)
+        for thing, score in ranked.items():
             scores[thing] += factor * score / best if best > 0 else 0
     return sorted(scores, key=lambda thing: -scores[thing])

@@ -93,7 +93,7 @@ class WordHits:
         catalog: Catalog,
         reaches: Mapping[int, SearchReach],
         question: SearchQuestion,
-        found: Sequence[FoundNeed],
+        words: Sequence[FoundNeed],
         matched: Mapping[int, set[FieldName]],
     ) -> None:
         self._database = database
@@ -101,7 +101,7 @@ class WordHits:
         self._reaches = reaches
         self._needs = question.needs
         self._matched = matched
-        self._highlighter = _highlighter(question, found)
+        self._highlighter = _highlighter(question, words)
 
     def make(self, match: Match, row: FoundRow, record: Record, time: int | None) -> Hit:
         """Make one hit."""
@@ -133,12 +133,12 @@ class WordHits:
 
 
 def matched_fields(
-    text: VisibleText, matches: Sequence[Match], found: Sequence[FoundNeed]
+    text: VisibleText, matches: Sequence[Match], words: Sequence[FoundNeed]
 ) -> dict[int, set[FieldName]]:
     """Return the fields of each matching record, by its number, that hold any of the needs."""
     records = np.array([match.record for match in matches], np.int64)
     matched: dict[int, set[FieldName]] = {match.record: set() for match in matches}
-    for need in found:
+    for need in words:
         of_records = text.columns.records_of(need.occurrences)
         stays = np.isin(of_records, records)
         names = text.field_names(need.occurrences.keys[stays] >> POSITION_BITS)
@@ -147,21 +147,21 @@ def matched_fields(
     return matched
 
 
-def _highlighter(question: SearchQuestion, found: Sequence[FoundNeed]) -> Highlighter:
+def _highlighter(question: SearchQuestion, needs_found: Sequence[FoundNeed]) -> Highlighter:
     terms: list[Term] = []
     forms: set[str] = set()
-    for need, words in zip(question.needs, found, strict=True):
+    for need, words in zip(question.needs, needs_found, strict=True):
         terms += _marked_terms(need, words)
         forms |= {choice.words[0].decode() for choice in need.choices if choice.is_normal_form}
     return Highlighter(terms, forms)
 
 
-def _marked_terms(need: Need, found: FoundNeed) -> list[Term]:
+def _marked_terms(need: Need, need_found: FoundNeed) -> list[Term]:
     plain = [choice for choice in need.choices if not choice.is_normal_form]
     terms = [choice.term for choice in plain if choice.term is not None]
     if any(choice.is_prefix and len(choice.words) == 1 for choice in plain):
         return terms
-    words = sorted(found.words, key=lambda word: (-found.words[word], word))[:_MARKED_FORMS]
+    words = sorted(need_found.words, key=lambda word: (-need_found.words[word], word))[:_MARKED_FORMS]
     typed = {choice.words for choice in plain}
     return terms + [
         Term((word.decode(),)) for word in words if (word,) not in typed and word[:1] not in {b"@", b"#"}

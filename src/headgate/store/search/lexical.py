@@ -121,11 +121,11 @@ class LexicalSearch:
         frozen, understood = ranking.frozen, self.understood(ranking.found)
         if frozen is None:
             return SearchPage((), None, 0, ranked_count=0, understood=understood, is_cut=self.is_cut)
-        shown = ranking.in_order[: self._plan.limit]
-        hits, damaged = self.show(shown, ranking.found)
+        page_matches = ranking.in_order[: self._plan.limit]
+        hits, damaged = self.show(page_matches, ranking.found)
         return SearchPage(
             tuple(hits.values()),
-            self._next(frozen, shown, has_more=len(ranking.in_order) > len(shown)),
+            self._next(frozen, page_matches, has_more=len(ranking.in_order) > len(page_matches)),
             ranking.count if ranking.is_first_page and frozen.is_first_window else None,
             ranked_all=frozen.is_first_window and frozen.window.bottom == _EVERYTHING.bottom,
             ranked_count=ranking.ranked_count,
@@ -141,43 +141,45 @@ class LexicalSearch:
         return self._matcher.is_cut
 
     def ranking(self) -> LexicalRanking:
-        """Find the matches, and give the next of them in order: as many as the plan's limit, and one more."""
+        """Find the matches, and return the next of them in order: as many as the plan's limit, and one more."""
         frozen, seen = _read_position(self._plan.after, len(self._question.needs))
-        found = self._find(frozen)
-        if not found:
-            return self._nothing(found, seen)
+        words = self._find(frozen)
+        if not words:
+            return self._nothing(words, seen)
         columns = self._text.columns
-        texts = [columns.texts_of(one.occurrences) for one in found]
-        held = holding([text.records for text in texts], columns.record_end)
-        rarities = frozen.rarities if frozen else self._rarities(held)
-        matches = self._allowed(self._matches(held))
+        texts = [columns.texts_of(word.occurrences) for word in words]
+        holders = holding([text.records for text in texts], columns.record_end)
+        rarities = frozen.rarities if frozen else self._rarities(holders)
+        matches = self._allowed(self._matches(holders))
         count = int((matches.is_partial == 0).sum())
         if frozen is None:
             least = _least_worth(matches.bits, rarities) if count < self._plan.limit else None
-            corrected = tuple(one.corrected for one in found)
+            corrected = tuple(word.corrected for word in words)
             frozen = _Frozen(_EVERYTHING, True, least, rarities, corrected)
         matches = matches.chosen(_is_enough(matches, frozen))
         if not len(matches.records):
-            return self._nothing(found, seen)
+            return self._nothing(words, seen)
         partial = int(matches.is_partial.sum())
         frozen, window = self._windowed(frozen, matches)
         near = [
-            one._replace(occurrences=restricted(one.occurrences, of_one, window.records, columns.record_end))
-            for one, of_one in zip(found, texts, strict=True)
+            word._replace(
+                occurrences=restricted(word.occurrences, of_one, window.records, columns.record_end)
+            )
+            for word, of_one in zip(words, texts, strict=True)
         ]
-        in_order = self._in_order(self._ordered(window, [one.occurrences for one in near], frozen), seen)
+        in_order = self._in_order(self._ordered(window, [word.occurrences for word in near], frozen), seen)
         return LexicalRanking(
             near, frozen, in_order, count, partial, len(window.records), is_first_page=seen is None
         )
 
-    def _nothing(self, found: Sequence[FoundNeed], seen: Place | None) -> LexicalRanking:
-        return LexicalRanking(found, None, [], 0, 0, 0, is_first_page=seen is None)
+    def _nothing(self, words: Sequence[FoundNeed], seen: Place | None) -> LexicalRanking:
+        return LexicalRanking(words, None, [], 0, 0, 0, is_first_page=seen is None)
 
-    def show(self, matches: Sequence[Match], found: Sequence[FoundNeed]) -> ShownHits:
+    def show(self, matches: Sequence[Match], words: Sequence[FoundNeed]) -> ShownHits:
         """Make hits of matches."""
         database, catalog, reaches = self._database, self._catalog, self._scope.reaches
-        matched = matched_fields(self._text, matches, found)
-        hits = WordHits(database, catalog, reaches, self._question, found, matched)
+        matched = matched_fields(self._text, matches, words)
+        hits = WordHits(database, catalog, reaches, self._question, words, matched)
         return show(database, catalog, self._plan, reaches, matches, hits.make)
 
     # Finding
@@ -188,26 +190,26 @@ class LexicalSearch:
             return [
                 self._matcher.find(need, words) for need, words in zip(needs, frozen.corrected, strict=True)
             ]
-        found: list[FoundNeed] = []
+        needs_found: list[FoundNeed] = []
         for need in needs:
-            one = self._matcher.find(need)
-            found.append(one if len(one.occurrences.keys) else self._matcher.find_with_error(need))
-        return found
+            word = self._matcher.find(need)
+            needs_found.append(word if len(word.occurrences.keys) else self._matcher.find_with_error(need))
+        return needs_found
 
-    def _rarities(self, held: Held) -> tuple[int, ...]:
+    def _rarities(self, holders: Held) -> tuple[int, ...]:
         counts = [
-            int(np.count_nonzero(held.bits & np.uint64(1 << place)))
+            int(np.count_nonzero(holders.bits & np.uint64(1 << place)))
             for place in range(len(self._question.needs))
         ]
         return tuple(rarity(max(self._text.record_count, count), count) for count in counts)
 
-    def _matches(self, held: Held) -> _Matches:
+    def _matches(self, holders: Held) -> _Matches:
         """Leave out the records that lack a strict word, and say which lack any."""
         needs = self._question.needs
-        is_partial = (np.bitwise_count(held.bits) < len(needs)).astype(np.int64)
-        every = _Matches(held.records, held.bits, is_partial, is_partial, is_partial)
+        is_partial = (np.bitwise_count(holders.bits) < len(needs)).astype(np.int64)
+        every = _Matches(holders.records, holders.bits, is_partial, is_partial, is_partial)
         strict = np.uint64(sum(1 << place for place, need in enumerate(needs) if need.is_strict))
-        return every.chosen(held.bits & strict == strict) if strict else every
+        return every.chosen(holders.bits & strict == strict) if strict else every
 
     def _allowed(self, matches: _Matches) -> _Matches:
         """Leave out what holds an excluded word, and what filters do not let through."""
@@ -283,20 +285,24 @@ class LexicalSearch:
 
     # Going on
 
-    def _next(self, frozen: _Frozen, shown: Sequence[Match], *, has_more: bool) -> SearchPosition | None:
+    def _next(
+        self, frozen: _Frozen, page_matches: Sequence[Match], *, has_more: bool
+    ) -> SearchPosition | None:
         if has_more:
-            return _position(frozen, shown[-1].place)
+            return _position(frozen, page_matches[-1].place)
         if frozen.window.bottom == _EVERYTHING.bottom:
             return None
         # The next window holds what is older than everything in this one.
         older = _RankWindow(frozen.window.bottom, _EVERYTHING.bottom)
         return _position(frozen._replace(window=older, is_first_window=False), None)
 
-    def understood(self, found: Sequence[FoundNeed]) -> Understood:
+    def understood(self, needs_found: Sequence[FoundNeed]) -> Understood:
         """Return how the query was understood."""
         question = self._question
         words = tuple(
-            one.understood(need) for one, need in zip(found, question.needs, strict=True) if not need.is_part
+            word.understood(need)
+            for word, need in zip(needs_found, question.needs, strict=True)
+            if not need.is_part
         )
         return Understood(words, question.left_out, tuple(need.name for need in question.excluded))
 
@@ -339,16 +345,16 @@ def _is_before(keys: Numbers, edge: Numbers) -> Numbers:
 def _first(keys: Numbers, wanted: int) -> Numbers:
     """Find the first columns of keys in order, so many and those that are equal to the last of them."""
     places: Numbers = np.arange(len(keys[0]))
-    found: list[Numbers] = []
+    chosen: list[Numbers] = []
     for row in keys:
         values = row[places]
         edge = np.partition(values, wanted - 1)[wanted - 1]
         is_before = values < edge
-        found.append(places[is_before])
-        wanted -= len(found[-1])
+        chosen.append(places[is_before])
+        wanted -= len(chosen[-1])
         # The next key decides between those that are equal in this one.
         places = places[values == edge]
-    return np.concatenate([*found, places])
+    return np.concatenate([*chosen, places])
 
 
 def _newest(times: Numbers, records: Numbers) -> Numbers:

@@ -42,10 +42,10 @@ class FoundNeed(NamedTuple):
         """Return what was taken for the need."""
         typed = {choice.words[-1] for choice in need.choices}
         others = sorted(self.words.keys() - typed, key=lambda word: (-self.words[word], word))
-        shown = tuple(word.decode() for word in others[:_FORMS_SHOWN] if word[:1] not in {b"@", b"#"})
+        forms = tuple(word.decode() for word in others[:_FORMS_SHOWN] if word[:1] not in {b"@", b"#"})
         if self.corrected:
-            return UnderstoodWord(need.name, corrected=shown)
-        return UnderstoodWord(need.name, shown)
+            return UnderstoodWord(need.name, corrected=forms)
+        return UnderstoodWord(need.name, forms)
 
 
 class Matcher:
@@ -65,9 +65,9 @@ class Matcher:
         parts = [self._find_choice(choice) for choice in need.choices]
         if len(parts) == 1:
             return parts[0]
-        found = together([part.occurrences for part in parts])
+        occurrences = together([part.occurrences for part in parts])
         words = dict(chain.from_iterable(part.words.items() for part in parts))
-        return FoundNeed(found, words)
+        return FoundNeed(occurrences, words)
 
     def find_with_error(self, need: Need) -> FoundNeed:
         """Find words that differ from a need's by one typing error; its own words are nowhere."""
@@ -81,8 +81,8 @@ class Matcher:
         met = {at.word for at in places}
         near = (near.encode() for near in near_words(typed))
         places += self._any_of([other for other in near if other not in met])
-        made = self._found(places, CORRECTED_FACTOR)
-        return FoundNeed(made.occurrences, made.words, tuple(sorted(made.words)))
+        corrected = self._found(places, CORRECTED_FACTOR)
+        return FoundNeed(corrected.occurrences, corrected.words, tuple(sorted(corrected.words)))
 
     def _exact(self, word: bytes) -> list[WordPlace]:
         return self._text.word(self._database, word)
@@ -126,10 +126,10 @@ class Matcher:
         if typed is not None:
             factors[typed] = 1.0
         # Half of what is left: a word that stands everywhere leaves enough for those that come after it.
-        found = self._text.occurrences(self._database, places, factors, self._left // 2)
-        self._left -= found.read
-        self.is_cut |= found.is_cut
-        return FoundNeed(found.occurrences, found.counts, corrected)
+        read = self._text.occurrences(self._database, places, factors, self._left // 2)
+        self._left -= read.read
+        self.is_cut |= read.is_cut
+        return FoundNeed(read.occurrences, read.counts, corrected)
 
     def _find_phrase(self, choice: WordChoice) -> FoundNeed:
         last = choice.words[-1]

@@ -86,8 +86,8 @@ def question_text(terms: Sequence[Term]) -> str:
         word
         for term in terms
         if not term.is_excluded
-        for one in (term, *term.alternatives)
-        for word in one.words
+        for choice in (term, *term.alternatives)
+        for word in choice.words
     )
 
 
@@ -131,18 +131,22 @@ def meaning_scope(
     fields: dict[tuple[int, int], SearchedField] = {}
     filled: dict[int, int] = {}
     is_behind: set[int] = set()
-    asked = msgspec.json.encode(sorted(shelves)).decode()
-    for sid, total, *state in database.all(database.sql["visible_vector_shelves"], (asked,)):
-        shelf, one = shelves[sid]
-        made = shelf.stream.with_vectors
-        filled[sid] = state[2] if state[:2] == [model, fids_key(made.values())] else 0
+    sids = msgspec.json.encode(sorted(shelves)).decode()
+    for sid, total, *state in database.all(database.sql["visible_vector_shelves"], (sids,)):
+        shelf, seen_through = shelves[sid]
+        with_vectors = shelf.stream.with_vectors
+        filled[sid] = state[2] if state[:2] == [model, fids_key(with_vectors.values())] else 0
         if filled[sid] < total:
             is_behind.add(sid)
-        bounds = Bounds(one.reach.time, one.reach.resources)
-        for name in one.meaning_fields:
-            if name in made:
-                fields[sid, made[name]] = SearchedField(sid, made[name], name, 1.0, bounds, one.shows_time)
-    return MeaningScope(fields, {sid: one for sid, (_, one) in shelves.items()}, filled, is_behind)
+        bounds = Bounds(seen_through.reach.time, seen_through.reach.resources)
+        for name in seen_through.meaning_fields:
+            if name in with_vectors:
+                fields[sid, with_vectors[name]] = SearchedField(
+                    sid, with_vectors[name], name, 1.0, bounds, seen_through.shows_time
+                )
+    return MeaningScope(
+        fields, {sid: seen_through for sid, (_, seen_through) in shelves.items()}, filled, is_behind
+    )
 
 
 class VectorMemory:
@@ -171,23 +175,23 @@ class SearchMemory:
     vectors: VectorMemory = member(default_factory=VectorMemory)
 
 
-def _read(database: Database, bid: int, one: SearchedField) -> VisibleBlock | None:
+def _read(database: Database, bid: int, field: SearchedField) -> VisibleBlock | None:
     """Read a block and leave out the rows that may not be seen; None: there are no others."""
     rows = read_block(database, bid)
-    if not one.bounds.is_open:
-        rows = rows.chosen(inside(database, one, rows.numbers, rows.times))
-    return VisibleBlock(one, rows, inverse_lengths(rows.vectors)) if len(rows) else None
+    if not field.bounds.is_open:
+        rows = rows.chosen(inside(database, field, rows.numbers, rows.times))
+    return VisibleBlock(field, rows, inverse_lengths(rows.vectors)) if len(rows) else None
 
 
 def stale_texts(database: Database, scope: MeaningScope) -> dict[int, set[int]]:
     """Return the row numbers of the texts that changed since their vectors were made, by field."""
-    found: dict[int, set[int]] = {}
+    stale: dict[int, set[int]] = {}
     for sid in scope.reaches:
         rows = database.all(database.sql["stale_texts"], (*shelf_rows(sid), -1))
         for rid, fid in rows:
             if (sid, fid) in scope.fields:
-                found.setdefault(fid, set()).add(rid)
-    return found
+                stale.setdefault(fid, set()).add(rid)
+    return stale
 
 
 def pending_count(
@@ -218,14 +222,14 @@ class MeaningSearch:
         catalog: Catalog,
         memory: SearchMemory,
         plan: SearchPlan,
-        asked: AskedMeaning,
+        question: AskedMeaning,
     ) -> None:
         self._database = database
         self._catalog = catalog
         self._memory = memory
         self._plan = plan
-        self._asked = asked
-        self._scope: MeaningScope = meaning_scope(database, catalog, plan.reaches, asked.model)
+        self._asked = question
+        self._scope: MeaningScope = meaning_scope(database, catalog, plan.reaches, question.model)
         self._question: SearchQuestion = understand(plan.terms)
         #: Whether words that must or must not occur stand in more places than one search reads.
         self.is_cut = False
@@ -237,20 +241,20 @@ class MeaningSearch:
 
     def page(self) -> SearchPage:
         """Return a page of hits."""
-        found = self.similar()
+        similar = self.similar()
         seen = _read_position(self._plan.after)
-        rest = [record for record in found.records if seen is None or record.place > seen]
-        shown = rest[: self._plan.limit]
-        hits, damaged = self.show(shown)
+        rest = [record for record in similar.records if seen is None or record.place > seen]
+        page_matches = rest[: self._plan.limit]
+        hits, damaged = self.show(page_matches)
         return SearchPage(
             tuple(hits.values()),
-            _position(shown[-1].place) if len(rest) > len(shown) else None,
+            _position(page_matches[-1].place) if len(rest) > len(page_matches) else None,
             None,
-            ranked_all=found.is_all,
-            ranked_count=len(found.records),
+            ranked_all=similar.is_all,
+            ranked_count=len(similar.records),
             understood=Understood(excluded=tuple(need.name for need in self._question.excluded)),
             damaged=damaged,
-            pending_count=found.pending_count,
+            pending_count=similar.pending_count,
             is_cut=self.is_cut,
         )
 
@@ -272,18 +276,18 @@ class MeaningSearch:
         All vectors are compared, but only the most similar passages are looked at further, and more of them if these
         are of too few records.
         """
-        found = self._compared(blocks)
-        near = np.flatnonzero(found >= self._asked.least_similarity)
+        compared = self._compared(blocks)
+        near = np.flatnonzero(compared >= self._asked.least_similarity)
         count = _LOOKED_AT
         while True:
-            chosen = _most_similar(near, found, count)
-            best = self._allowed(_best_of_each(_without(_passages(blocks, chosen, found), stale)))
+            chosen = _most_similar(near, compared, count)
+            best = self._allowed(_best_of_each(_without(_passages(blocks, chosen, compared), stale)))
             if len(best.rids) > RANKED_MOST or len(chosen) == len(near):
                 return best
             count *= 4
 
     def _compared(self, blocks: Sequence[VisibleBlock]) -> Numbers:
-        """Compare every visible vector with that of the query; gives the similarities, block after block."""
+        """Compare every visible vector with that of the query; returns the similarities, block after block."""
         parts = [similarities(self._asked.vector, block.rows.vectors, block.inverse) for block in blocks]
         return np.concatenate(parts) if parts else np.empty(0, np.float32)
 
@@ -356,20 +360,20 @@ def _without(passages: _Passages, stale: Mapping[int, set[int]]) -> _Passages:
     return passages.chosen(stays)
 
 
-def _most_similar(near: Numbers, found: Numbers, count: int) -> Numbers:
+def _most_similar(near: Numbers, compared: Numbers, count: int) -> Numbers:
     """Choose so many of the most similar passages, and all that count as being as similar as the last of them."""
     if len(near) <= count:
         return near
-    edge = np.partition(found[near], -count)[-count]
-    return near[found[near] >= (np.rint(edge * _PRECISION) - 0.5) / _PRECISION]
+    edge = np.partition(compared[near], -count)[-count]
+    return near[compared[near] >= (np.rint(edge * _PRECISION) - 0.5) / _PRECISION]
 
 
-def _passages(blocks: Sequence[VisibleBlock], chosen: Numbers, found: Numbers) -> _Passages:
+def _passages(blocks: Sequence[VisibleBlock], chosen: Numbers, compared: Numbers) -> _Passages:
     """Return some passages as columns; they are numbered through, block after block, and in order."""
     ends = np.cumsum([len(block.rows) for block in blocks], dtype=np.int64)
     bounds = np.searchsorted(chosen, np.concatenate(([0], ends)))
     parts = [
-        _passages_in(block, chosen[first:last] - (end - len(block.rows)), found[chosen[first:last]])
+        _passages_in(block, chosen[first:last] - (end - len(block.rows)), compared[chosen[first:last]])
         for block, end, first, last in zip(blocks, ends, bounds[:-1], bounds[1:], strict=True)
         if first < last
     ]
@@ -378,7 +382,7 @@ def _passages(blocks: Sequence[VisibleBlock], chosen: Numbers, found: Numbers) -
     return _Passages(*map(np.concatenate, zip(*parts, strict=True)))
 
 
-def _passages_in(block: VisibleBlock, places: Numbers, found: Numbers) -> _Passages:
+def _passages_in(block: VisibleBlock, places: Numbers, compared: Numbers) -> _Passages:
     rows, field = block.rows, block.field
     return _Passages(
         rows.numbers[places].astype(np.int64) | field.sid << RID_SHIFT,
@@ -386,7 +390,7 @@ def _passages_in(block: VisibleBlock, places: Numbers, found: Numbers) -> _Passa
         rows.times[places] if field.shows_time else np.full(len(places), NO_TIME),
         rows.starts[places],
         rows.ends[places],
-        np.rint(found * _PRECISION).astype(np.int64),
+        np.rint(compared * _PRECISION).astype(np.int64),
     )
 
 

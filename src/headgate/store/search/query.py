@@ -59,7 +59,7 @@ class SearchQuestion:
     needs: tuple[Need, ...]
     #: What no hit may hold.
     excluded: tuple[Need, ...]
-    #: Words without a subject, which do not decide.
+    #: Function words, which are not required.
     left_out: tuple[str, ...]
 
 
@@ -79,7 +79,7 @@ def understand(terms: Sequence[Term]) -> SearchQuestion:
 
 
 def _without_particles(terms: Sequence[Term]) -> tuple[list[Term], tuple[str, ...]]:
-    """Cut Japanese into words at its particles; gives the terms, and the particles.
+    """Cut Japanese into words at its particles; returns the terms, and the particles.
 
     It stays as it is where there is nothing else, or where there would be too many terms.
     """
@@ -158,11 +158,11 @@ def _with_forms(need: Need, forms: Iterable[str]) -> Need:
 
 def _need(term: Term) -> Need | None:
     every = (term, *term.alternatives)
-    written = [form for one in every for form in (one, *_without_particle(one))]
-    choices = [choice for one in written if (choice := _choice(one)) is not None]
+    written = [form for form_of in every for form in (form_of, *_without_particle(form_of))]
+    choices = [choice for form_of in written if (choice := _choice(form_of)) is not None]
     if not choices:
         return None
-    return Need(" OR ".join(map(_name, every)), tuple(choices), all(one.is_strict for one in every))
+    return Need(" OR ".join(map(_name, every)), tuple(choices), all(form_of.is_strict for form_of in every))
 
 
 def _without_particle(term: Term) -> Iterator[Term]:

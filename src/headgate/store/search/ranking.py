@@ -21,7 +21,7 @@ TITLE_WEIGHT, PEOPLE_WEIGHT, PROSE_WEIGHT = 2.5, 2.0, 1.0
 FORM_FACTOR, PREFIX_FACTOR, CORRECTED_FACTOR = 0.8, 0.8, 0.5
 _SATURATION, _LENGTH_PART, _USUAL_LENGTH = 1.2, 0.6, 64.0
 _CLOSENESS = 0.5
-#: Closeness is not looked at where there is more to compare: the words are frequent, and says little then.
+#: Closeness is not looked at where there is more to compare: the words are frequent, so closeness says little.
 _CLOSE_MOST = 400_000
 #: Where more than one record in so many holds a word, matches are noted in a column of all records.
 _ONE_IN = 32
@@ -71,18 +71,18 @@ class TextColumns(NamedTuple):
     #: Numbers of records are smaller than this.
     record_end: int
 
-    def records_of(self, found: Occurrences) -> Numbers:
+    def records_of(self, occurrences: Occurrences) -> Numbers:
         """Return the record of each occurrence."""
-        return self.records[found.keys >> POSITION_BITS]
+        return self.records[occurrences.keys >> POSITION_BITS]
 
-    def texts_of(self, found: Occurrences) -> HoldingTexts:
+    def texts_of(self, occurrences: Occurrences) -> HoldingTexts:
         """Return the texts in which there are occurrences, with the record of each."""
-        firsts = [np.zeros(min(1, len(found.keys)), np.int64)]
-        for start in range(0, len(found.keys) - 1, _AT_ONCE):
-            texts = found.keys[start : start + _AT_ONCE + 1] >> POSITION_BITS
+        firsts = [np.zeros(min(1, len(occurrences.keys)), np.int64)]
+        for start in range(0, len(occurrences.keys) - 1, _AT_ONCE):
+            texts = occurrences.keys[start : start + _AT_ONCE + 1] >> POSITION_BITS
             firsts.append(np.flatnonzero(texts[1:] != texts[:-1]) + (start + 1))
         every = np.concatenate(firsts)
-        return HoldingTexts(every, self.records[found.keys[every] >> POSITION_BITS])
+        return HoldingTexts(every, self.records[occurrences.keys[every] >> POSITION_BITS])
 
     def runs_of(self, texts: Numbers) -> Numbers:
         """Return the place of the run that each text belongs to."""
@@ -96,13 +96,13 @@ class Held(NamedTuple):
     bits: Numbers
 
 
-def together(found: Sequence[Occurrences]) -> Occurrences:
+def together(occurrences: Sequence[Occurrences]) -> Occurrences:
     """Put occurrences together."""
-    if not found:
+    if not occurrences:
         return nowhere()
-    if len(found) == 1:
-        return found[0]
-    return Occurrences(*(np.concatenate(column) for column in zip(*found, strict=True)))
+    if len(occurrences) == 1:
+        return occurrences[0]
+    return Occurrences(*(np.concatenate(column) for column in zip(*occurrences, strict=True)))
 
 
 def holding(needs: Sequence[Numbers], record_end: int) -> Held:
@@ -110,21 +110,21 @@ def holding(needs: Sequence[Numbers], record_end: int) -> Held:
     kind = np.uint8 if len(needs) <= _FEW_NEEDS else np.uint64
     if sum(map(len, needs)) * _ONE_IN > record_end:
         if len(needs) == 1:
-            held = _distinct(needs[0], record_end)
-            return Held(held, np.ones(len(held), kind))
+            holders = _distinct(needs[0], record_end)
+            return Held(holders, np.ones(len(holders), kind))
         every = np.zeros(record_end, kind)
         every[needs[0]] = 1
         for place, records in enumerate(needs[1:], 1):
             every[records] |= kind(1 << place)
-        held = np.flatnonzero(every != 0)
-        return Held(held, every[held])
-    held, places = np.unique(np.concatenate(needs), return_inverse=True)
-    bits = np.zeros(len(held), kind)
+        holders = np.flatnonzero(every != 0)
+        return Held(holders, every[holders])
+    holders, places = np.unique(np.concatenate(needs), return_inverse=True)
+    bits = np.zeros(len(holders), kind)
     end = 0
     for place, records in enumerate(needs):
         start, end = end, end + len(records)
         bits[places[start:end]] |= kind(1 << place)
-    return Held(held, bits)
+    return Held(holders, bits)
 
 
 def _distinct(numbers: Numbers, end: int) -> Numbers:
@@ -135,12 +135,14 @@ def _distinct(numbers: Numbers, end: int) -> Numbers:
     return numbers[last[numbers] == places]
 
 
-def restricted(found: Occurrences, texts: HoldingTexts, chosen: Numbers, record_end: int) -> Occurrences:
+def restricted(
+    occurrences: Occurrences, texts: HoldingTexts, chosen: Numbers, record_end: int
+) -> Occurrences:
     """Leave only the occurrences in chosen records, in order."""
     is_chosen = np.zeros(record_end, np.bool_)
     is_chosen[chosen] = True
-    stays = texts.occurrences_in(is_chosen[texts.records], len(found.keys))
-    keys, factors = found.keys[stays], found.factors[stays]
+    stays = texts.occurrences_in(is_chosen[texts.records], len(occurrences.keys))
+    keys, factors = occurrences.keys[stays], occurrences.factors[stays]
     order = np.argsort(keys, kind="stable")
     return Occurrences(keys[order], factors[order])
 
@@ -155,17 +157,17 @@ def score(
 ) -> Numbers:
     """Add up what the needs give to each of some records; all occurrences are in these, and in order."""
     sums = np.zeros(len(records))
-    for found, rare in zip(needs, rarities, strict=True):
-        if len(found.keys):
-            sums += _degrees(found, records, columns) * (rare / RARITY_STEPS)
+    for occurrences, rare in zip(needs, rarities, strict=True):
+        if len(occurrences.keys):
+            sums += _degrees(occurrences, records, columns) * (rare / RARITY_STEPS)
     return sums
 
 
-def _degrees(found: Occurrences, records: Numbers, columns: TextColumns) -> Numbers:
+def _degrees(occurrences: Occurrences, records: Numbers, columns: TextColumns) -> Numbers:
     """Return how well each record holds a need."""
-    texts = found.keys >> POSITION_BITS
+    texts = occurrences.keys >> POSITION_BITS
     firsts = np.flatnonzero(np.concatenate(([True], texts[1:] != texts[:-1])))
-    frequencies = np.add.reduceat(found.factors, firsts)
+    frequencies = np.add.reduceat(occurrences.factors, firsts)
     texts = texts[firsts]
     lengths = 1 - _LENGTH_PART + _LENGTH_PART * columns.lengths[texts] / _USUAL_LENGTH
     degrees = frequencies * (_SATURATION + 1) / (frequencies + _SATURATION * lengths)
@@ -174,11 +176,11 @@ def _degrees(found: Occurrences, records: Numbers, columns: TextColumns) -> Numb
 
 
 def closeness(
-    found: Sequence[Occurrences], rarities: Sequence[int], records: Numbers, columns: TextColumns
+    needs: Sequence[Occurrences], rarities: Sequence[int], records: Numbers, columns: TextColumns
 ) -> Numbers:
     """Return what a record gains by words of the query that stand close together, in their order or not."""
     gained = np.zeros(len(records))
-    for at, (left, right) in enumerate(pairwise(found)):
+    for at, (left, right) in enumerate(pairwise(needs)):
         if not len(left.keys) or not len(right.keys) or len(left.keys) + len(right.keys) > _CLOSE_MOST:
             continue
         texts, gaps = _gaps(left.keys, right.keys)

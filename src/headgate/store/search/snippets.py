@@ -75,9 +75,13 @@ class Highlighter:
 
 def passage_snippet(field: FieldName, text: str, *, start: int, end: int) -> Snippet:
     """Show the beginning of a passage, which lies in its field from ``start`` to ``end``; ``text`` begins with it."""
-    shown = text[: min(end - start, PASSAGE_CHARS)]
-    complete = start == 0 and len(shown) == len(text)
-    written = ("" if start == 0 else ELLIPSIS) + _plain(shown) + ("" if len(shown) == len(text) else ELLIPSIS)
+    beginning = text[: min(end - start, PASSAGE_CHARS)]
+    complete = start == 0 and len(beginning) == len(text)
+    written = (
+        ("" if start == 0 else ELLIPSIS)
+        + _plain(beginning)
+        + ("" if len(beginning) == len(text) else ELLIPSIS)
+    )
     return Snippet(field, written, complete, start)
 
 
@@ -108,8 +112,8 @@ _FOLDED = _Folded()
 
 def _beginning(term: Term) -> str:
     """Return letters that every match of a term in ASCII text has: "to be" -> "to"."""
-    found = re.search(rf"{_WORD}+", _query_fold(" ".join(term.words)))
-    return "" if found is None else found.group()
+    letters = re.search(rf"{_WORD}+", _query_fold(" ".join(term.words)))
+    return "" if letters is None else letters.group()
 
 
 def _term_pattern(term: Term) -> str:

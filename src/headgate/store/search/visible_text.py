@@ -70,9 +70,9 @@ class _View:
     @property
     def size_bytes(self) -> int:
         """How much memory it takes, about."""
-        held = sum(sum(map(len, leaf)) for leaf in self.leaves or ())
-        held += len(self.filter or b"")
-        return 14 * len(self.texts) + 80 * len(self.directory.firsts) + held + 1000
+        size = sum(sum(map(len, leaf)) for leaf in self.leaves or ())
+        size += len(self.filter or b"")
+        return 14 * len(self.texts) + 80 * len(self.directory.firsts) + size + 1000
 
 
 class WordPlace(NamedTuple):
@@ -129,16 +129,16 @@ class SegmentMemory:
         for gid, dead_count, sid, fid in rows:
             whole = self._views.get((gid, dead_count, None), lambda gid=gid: _read_view(database, gid))
             assert whole is not None
-            one = scope.fields[sid, fid]
+            field_seen = scope.fields[sid, fid]
             view = whole
-            if not one.bounds.is_open:
+            if not field_seen.bounds.is_open:
                 view = self._views.get(
-                    (gid, dead_count, one.bounds),
-                    lambda whole=whole, one=one: _narrowed(database, whole, one),
+                    (gid, dead_count, field_seen.bounds),
+                    lambda whole=whole, field_seen=field_seen: _narrowed(database, whole, field_seen),
                 )
             if view is not None:
                 views.append(view)
-                fields.append(one)
+                fields.append(field_seen)
         return _visible_text(views, fields)
 
 
@@ -154,9 +154,9 @@ def _read_view(database: Database, gid: int) -> _View:
     return _View(gid, texts, unpack_directory(firsts, bounds), languages, held_words, alive)
 
 
-def _narrowed(database: Database, view: _View, one: SearchedField) -> _View | None:
+def _narrowed(database: Database, view: _View, field_seen: SearchedField) -> _View | None:
     """Make the segment of those texts alone that may be seen; None: there are none."""
-    stays = inside(database, one, view.texts.numbers, view.texts.times)
+    stays = inside(database, field_seen, view.texts.numbers, view.texts.times)
     if view.alive is not None:
         stays &= view.alive
     if stays.all():
@@ -166,8 +166,16 @@ def _narrowed(database: Database, view: _View, one: SearchedField) -> _View | No
     return _in_memory(view.gid, narrow(Part(view.texts, read_leaves(database, view.gid), stays)))
 
 
-def _in_memory(gid: int, made: Segment) -> _View:
-    return _View(gid, made.texts, made.directory, made.languages, word_filter(made.words), None, made.leaves)
+def _in_memory(gid: int, segment: Segment) -> _View:
+    return _View(
+        gid,
+        segment.texts,
+        segment.directory,
+        segment.languages,
+        word_filter(segment.words),
+        None,
+        segment.leaves,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,10 +258,10 @@ class VisibleText:
             for leaf in view.directory.leaves(word, word):
                 wanted[view.gid << LEAF_SHIFT | leaf].append(word)
         return [
-            WordPlace(word, lid, held.count(_END, 0, at))
-            for lid, held in self._leaf_words(database, list(wanted), b"")
+            WordPlace(word, lid, leaf_words.count(_END, 0, at))
+            for lid, leaf_words in self._leaf_words(database, list(wanted), b"")
             for word in wanted[lid]
-            if (at := held.find(b"\0%b\0" % word)) >= 0
+            if (at := leaf_words.find(b"\0%b\0" % word)) >= 0
         ]
 
     def _leaf_ids(self, low: bytes, high: bytes) -> list[int]:
@@ -266,8 +274,8 @@ class VisibleText:
 
     def _leaf_words(self, database: Database, lids: Sequence[int], needle: bytes) -> list[tuple[int, bytes]]:
         """Read the words of those leaves that hold the needle."""
-        stored, found = self._apart(lids)
-        inside = [(lid, leaf.words) for lid, leaf in found.items() if needle in leaf.words]
+        stored, in_memory = self._apart(lids)
+        inside = [(lid, leaf.words) for lid, leaf in in_memory.items() if needle in leaf.words]
         if stored:
             inside += database.all(database.sql["leaf_words"], (msgspec.json.encode(stored).decode(), needle))
         return inside
@@ -276,12 +284,12 @@ class VisibleText:
         """Tell the leaves in the file from those in memory."""
         if not self._in_memory:
             return lids, {}
-        found = {
+        in_memory = {
             lid: leaves[lid & _LEAF_MASK]
             for lid in lids
             if (leaves := self._in_memory.get(lid >> LEAF_SHIFT)) is not None
         }
-        return [lid for lid in lids if lid not in found], found
+        return [lid for lid in lids if lid not in in_memory], in_memory
 
     # Reading where they stand
 
@@ -318,25 +326,25 @@ class VisibleText:
     ) -> tuple[Mapping[int, Leaf], int]:
         """Read leaves until they hold so many occurrences, but at least one; returns them, and how many they hold."""
         in_order, read = sorted(lids, reverse=True), 0
-        found: dict[int, Leaf] = {}
+        leaves: dict[int, Leaf] = {}
         for start in range(0, len(in_order), _LEAVES_AT_ONCE):
             some = self._leaves(database, in_order[start : start + _LEAVES_AT_ONCE])
             for lid in in_order[start : start + _LEAVES_AT_ONCE]:
                 size = len(some[lid].occurrences) // 4
-                if found and read + size > most:
-                    return found, read
-                found[lid] = some[lid]
+                if leaves and read + size > most:
+                    return leaves, read
+                leaves[lid] = some[lid]
                 read += size
-        return found, read
+        return leaves, read
 
     def _leaves(self, database: Database, lids: Sequence[int]) -> Mapping[int, Leaf]:
-        stored, found = self._apart(lids)
+        stored, leaves = self._apart(lids)
         if stored:
             for lid, *row in database.all(
                 database.sql["leaf_occurrences"], (msgspec.json.encode(stored).decode(),)
             ):
-                found[lid] = checked_leaf(*row)
-        return found
+                leaves[lid] = checked_leaf(*row)
+        return leaves
 
 
 def _part_of(leaf: Leaf, place: int) -> bytes:
@@ -360,12 +368,12 @@ def _visible_text(views: Sequence[_View], fields: Sequence[SearchedField]) -> Vi
     first = dict(zip(shelves, record_starts, strict=True))
     kind = np.int32 if record_end <= np.iinfo(np.int32).max else np.int64
     records = [
-        view.texts.numbers.astype(kind) + kind(first[one.sid])
-        for view, one in zip(views, fields, strict=True)
+        view.texts.numbers.astype(kind) + kind(first[searched.sid])
+        for view, searched in zip(views, fields, strict=True)
     ]
     times = [
-        view.texts.times if one.shows_time else np.full(len(view.texts), np.iinfo(np.int64).min)
-        for view, one in zip(views, fields, strict=True)
+        view.texts.times if searched.shows_time else np.full(len(view.texts), np.iinfo(np.int64).min)
+        for view, searched in zip(views, fields, strict=True)
     ]
     alive = None
     if any(view.alive is not None for view in views):
@@ -376,7 +384,7 @@ def _visible_text(views: Sequence[_View], fields: Sequence[SearchedField]) -> Vi
         _joined(records, kind),
         _joined([view.texts.lengths for view in views], np.uint16),
         np.cumsum(sizes) - sizes,
-        np.array([one.weight for one in fields]),
+        np.array([searched.weight for searched in fields]),
         record_end,
     )
     bits = 0
@@ -399,10 +407,10 @@ def _visible_text(views: Sequence[_View], fields: Sequence[SearchedField]) -> Vi
 
 
 def _record_times(columns: TextColumns, times: Numbers, alive: Numbers | None) -> Numbers:
-    found = np.full(columns.record_end, np.iinfo(np.int64).min)
+    record_times = np.full(columns.record_end, np.iinfo(np.int64).min)
     chosen = slice(None) if alive is None else alive
-    found[columns.records[chosen]] = times[chosen]
-    return found
+    record_times[columns.records[chosen]] = times[chosen]
+    return record_times
 
 
 def _joined(parts: Sequence[Numbers], kind: Any) -> Numbers:
@@ -414,9 +422,9 @@ def _record_spans(
 ) -> tuple[list[int], list[int], int]:
     """Number the records of all shelves through: the shelves, the first number of each, and the end."""
     most: dict[int, int] = {}
-    for view, one in zip(views, fields, strict=True):
+    for view, searched in zip(views, fields, strict=True):
         if len(view.texts):
-            most[one.sid] = max(most.get(one.sid, 0), int(view.texts.numbers.max()))
+            most[searched.sid] = max(most.get(searched.sid, 0), int(view.texts.numbers.max()))
     shelves = sorted(most)
     starts: list[int] = []
     end = 0
@@ -429,9 +437,9 @@ def _record_spans(
 def _record_count(views: Sequence[_View], fields: Sequence[SearchedField]) -> int:
     """Count records by the field of each shelf that has the most texts."""
     counts: dict[tuple[int, int], int] = {}
-    for view, one in zip(views, fields, strict=True):
+    for view, searched in zip(views, fields, strict=True):
         alive = len(view.texts) if view.alive is None else int(view.alive.sum())
-        counts[one.sid, one.fid] = counts.get((one.sid, one.fid), 0) + alive
+        counts[searched.sid, searched.fid] = counts.get((searched.sid, searched.fid), 0) + alive
     most: dict[int, int] = {}
     for (sid, _), count in counts.items():
         most[sid] = max(most.get(sid, 0), count)

@@ -44,7 +44,7 @@ class BoundedMemo(dict[_Key, _Value]):
         self._most = most
 
     def remember(self, key: _Key, value: _Value) -> _Value:
-        """Add a value, and give it back."""
+        """Add a value, and return it."""
         if len(self) >= self._most:
             self.clear()
         self[key] = value
@@ -69,61 +69,50 @@ class CatalogMemo:
 class Catalog:
     """Everything declared and connected, as of one number."""
 
-    number: int = 0
-    declarations: Mapping[ConnectorKey, SourceDeclaration] = field(
-        default_factory=dict[ConnectorKey, SourceDeclaration]
-    )
-    connections: Mapping[ConnectionId, Connection] = field(default_factory=dict[ConnectionId, Connection])
-    streams: Mapping[tuple[ConnectorKey, StreamName], StreamTable] = field(
-        default_factory=dict[tuple[ConnectorKey, StreamName], StreamTable]
-    )
-    shelves: Mapping[tuple[ConnectionId, StreamName], Shelf] = field(
-        default_factory=dict[tuple[ConnectionId, StreamName], Shelf]
-    )
+    number: int
+    #: The newest version of each.
+    declarations: Mapping[ConnectorKey, SourceDeclaration]
+    connections: Mapping[ConnectionId, Connection]
+    streams: Mapping[tuple[ConnectorKey, StreamName], StreamTable]
+    shelves: Mapping[tuple[ConnectionId, StreamName], Shelf]
     #: The shelves of what rules hide, where there is any.
-    hidden_shelves: Mapping[tuple[ConnectionId, StreamName], Shelf] = field(
-        default_factory=dict[tuple[ConnectionId, StreamName], Shelf]
-    )
-    by_sid: Mapping[int, Shelf] = field(default_factory=dict[int, Shelf])
+    hidden_shelves: Mapping[tuple[ConnectionId, StreamName], Shelf]
+    by_sid: Mapping[int, Shelf]
     #: What an older version declared and the newest does not: stored, and out of every reach.
-    retired: Mapping[tuple[ConnectorKey, StreamName], StreamTable] = field(
-        default_factory=dict[tuple[ConnectorKey, StreamName], StreamTable]
-    )
-    retired_shelves: tuple[Shelf, ...] = ()
+    retired: Mapping[tuple[ConnectorKey, StreamName], StreamTable]
+    retired_shelves: tuple[Shelf, ...]
     #: Every version that was declared, the newest last.
-    versions: Mapping[ConnectorKey, Sequence[SourceDeclaration]] = field(
-        default_factory=dict[ConnectorKey, Sequence[SourceDeclaration]]
-    )
+    versions: Mapping[ConnectorKey, Sequence[SourceDeclaration]]
     #: What no client ever sees.
-    rules: tuple[HidingRule, ...] = ()
-    #: How the engine writes its SQL; None: nothing was read yet.
-    dialect: Dialect | None = field(default=None, compare=False, repr=False)
+    rules: tuple[HidingRule, ...]
+    #: How the engine writes its SQL.
+    dialect: Dialect = field(compare=False, repr=False)
     memo: CatalogMemo = field(default_factory=CatalogMemo, compare=False, repr=False)
 
     @property
-    def shelf_count(self) -> int:
-        """How many shelves the file has, with those of streams that are declared no longer."""
-        return len(self.by_sid) + len(self.retired_shelves)
+    def all_shelves(self) -> tuple[Shelf, ...]:
+        """Every shelf of the file, with those of streams that are declared no longer."""
+        return (*self.by_sid.values(), *self.retired_shelves)
 
     def stream_of(self, connection_id: ConnectionId, stream: StreamName) -> StreamTable:
         """Find a stream through one of its connections."""
         connection = self.connections.get(connection_id)
         if connection is None:
             raise ConnectionNotFound
-        found = self.streams.get((connection.connector_key, stream))
-        if found is None:
+        table = self.streams.get((connection.connector_key, stream))
+        if table is None:
             raise StreamNotDeclared(f"There is no stream '{stream}'.")
-        return found
+        return table
 
     def shelves_of(self, reach: Reach) -> list[Shelf]:
         """Return the shelves that a reach covers and that hold anything; refuse a bound they cannot keep."""
         keys = [(connection_id, reach.stream) for connection_id in reach.connection_ids]
-        found = [shelf for key in keys if (shelf := self.shelves.get(key)) is not None]
+        shelves = [shelf for key in keys if (shelf := self.shelves.get(key)) is not None]
         if reach.with_hidden:
-            found += [shelf for key in keys if (shelf := self.hidden_shelves.get(key)) is not None]
-        if reach.time is not None and any(shelf.stream.time_field != reach.time.field for shelf in found):
+            shelves += [shelf for key in keys if (shelf := self.hidden_shelves.get(key)) is not None]
+        if reach.time is not None and any(shelf.stream.time_field != reach.time.field for shelf in shelves):
             raise GrantInvalid(f"Time cannot be bounded by '{reach.time.field}' in this stream.")
-        return found
+        return shelves
 
     def shelves_at(self, connection_id: ConnectionId, stream: StreamName) -> list[Shelf]:
         """Return both shelves of a stream of a connection: that of what may be shown, and that of what is hidden."""
@@ -220,12 +209,12 @@ def _streams(
     fields: dict[int, list[tuple[Any, ...]]] = {}
     for stid, *row in database.all(database.sql["fields"]):
         fields.setdefault(stid, []).append(tuple(row))
-    found: dict[tuple[ConnectorKey, StreamName], StreamTable] = {}
+    tables: dict[tuple[ConnectorKey, StreamName], StreamTable] = {}
     for stid, key, name in database.all(database.sql["streams"]):
         declared = [version.streams[name] for version in versions[key] if name in version.streams][-1]
         table = stream_table(stid, key, declared, fields.get(stid, []))
-        found[key, name] = replace(table, foreign_keys=foreign_keys(versions[key], name))
-    return found
+        tables[key, name] = replace(table, foreign_keys=foreign_keys(versions[key], name))
+    return tables
 
 
 def foreign_keys(versions: Iterable[SourceDeclaration], name: StreamName) -> frozenset[FieldName]:

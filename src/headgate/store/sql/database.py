@@ -56,7 +56,7 @@ class Dialect(Protocol):
         """Let records be found by a typed value that holds the key of another record."""
 
     def comparison(self, column: Column, operator: str, value: Scalar) -> tuple[str, Any]:
-        """Write the comparison of a typed column with a value, and give the value to bind."""
+        """Write the comparison of a typed column with a value; returns it with the value to bind."""
         ...
 
     def key_comparison(self, stid: int, column: Column, value: Any) -> tuple[str, tuple[Any, ...]]:
@@ -98,26 +98,26 @@ class Database(Protocol):
         ...
 
     def all(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Run a statement and give all its rows."""
+        """Run a statement and return all its rows."""
         ...
 
     def rows(self, kind: type[_Row], sql: str, values: Sequence[Any] = ()) -> list[_Row]:
-        """Run a statement and give all its rows as named tuples; the kind has one member for each column."""
+        """Run a statement and return all its rows as named tuples; the kind has one member for each column."""
         ...
 
     def each(self, sql: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
-        """Run a statement and give its rows one by one."""
+        """Run a statement and return its rows one by one."""
         ...
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> None:
         """Run a statement for its effect."""
 
     def one(self, sql: str, values: Sequence[Any] = ()) -> tuple[Any, ...] | None:
-        """Run a statement and give its first row, if it has one."""
+        """Run a statement and return its first row, if it has one."""
         ...
 
     def value(self, sql: str, values: Sequence[Any] = ()) -> Any:
-        """Run a statement and give the one value it must have."""
+        """Run a statement and return the one value it must have."""
         ...
 
     def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
@@ -128,7 +128,7 @@ class Database(Protocol):
         ...
 
     def snapshot_version(self) -> int:
-        """Return the version of the state that the last statement saw: another number after anything was written."""
+        """Return the version of the state that the last statement saw; it differs after every write."""
         ...
 
     def reading(self, seconds: float = QUERY_SECONDS) -> AbstractContextManager[None]:

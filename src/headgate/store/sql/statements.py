@@ -21,16 +21,16 @@ _START = "-- name: "
 
 def read_statements(texts: Iterable[str]) -> Mapping[str, str]:
     """Read the blocks of SQL files."""
-    found: dict[str, str] = {}
+    statements: dict[str, str] = {}
     for text in texts:
         for block in text.split(_START)[1:]:
             name, description, sql = (*block.split("\n", maxsplit=2), "", "")[:3]
-            if name in found:
+            if name in statements:
                 raise ValueError(f"The statement '{name}' is defined twice.")
             if not description.startswith("-- ") or not sql.strip():
                 raise ValueError(f"The statement '{name}' has no description or no SQL.")
-            found[name] = sql.strip()
-    return found
+            statements[name] = sql.strip()
+    return statements
 
 
 def statements_of(engine: str, macros: Mapping[str, str]) -> Mapping[str, str]:

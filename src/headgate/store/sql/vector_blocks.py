@@ -73,7 +73,7 @@ def read_block(database: Database, bid: int) -> VectorBlock:
 
 
 def replace_rows(
-    database: Database, sid: int, texts: Collection[tuple[int, int]], made: Iterable[PassageVector]
+    database: Database, sid: int, texts: Collection[tuple[int, int]], vectors: Iterable[PassageVector]
 ) -> None:
     """Put new vectors in the place of those that some texts have, each text by row number and field."""
     gone: dict[tuple[int, int], set[int]] = {}
@@ -81,8 +81,8 @@ def replace_rows(
         number = rid & N_MASK
         gone.setdefault((fid, number >> PART_SHIFT), set()).add(number)
     added: dict[tuple[int, int], list[PassageVector]] = {key: [] for key in gone}
-    for one in made:
-        added[one.fid, (one.rid & N_MASK) >> PART_SHIFT].append(one)
+    for vector in vectors:
+        added[vector.fid, (vector.rid & N_MASK) >> PART_SHIFT].append(vector)
     for (fid, part), numbers in gone.items():
         _replace_block(database, (sid, fid, part), numbers, added[fid, part])
 
@@ -104,11 +104,11 @@ def _replace_block(
 
 def _block_of(added: Sequence[PassageVector]) -> VectorBlock:
     return VectorBlock(
-        np.array([one.rid & N_MASK for one in added], "<u4"),
-        np.array([NO_TIME if one.time is None else one.time for one in added], "<i8"),
-        np.array([one.start for one in added], "<u4"),
-        np.array([one.end for one in added], "<u4"),
-        np.frombuffer(b"".join(one.vector for one in added), np.int8).reshape(len(added), -1),
+        np.array([row.rid & N_MASK for row in added], "<u4"),
+        np.array([NO_TIME if row.time is None else row.time for row in added], "<i8"),
+        np.array([row.start for row in added], "<u4"),
+        np.array([row.end for row in added], "<u4"),
+        np.frombuffer(b"".join(row.vector for row in added), np.int8).reshape(len(added), -1),
     )
 
 

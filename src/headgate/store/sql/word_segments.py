@@ -69,7 +69,11 @@ def write_changes(database: Database, changes: Iterable[TextChange]) -> None:
     for (sid, fid), numbers in gone.items():
         _note_dead(database, sid, fid, numbers)
     for (sid, fid), latest in sorted(fields.items(), key=lambda item: item[0]):
-        entering = [(number, one.time, one.text) for number, one in latest.items() if one.text is not None]
+        entering = [
+            (number, latest_change.time, latest_change.text)
+            for number, latest_change in latest.items()
+            if latest_change.text is not None
+        ]
         for portion in _portions(entering):
             for segment in build([Text(number, time, index_tokens(text)) for number, time, text in portion]):
                 _insert(database, sid, fid, segment)

@@ -204,9 +204,9 @@ class SqliteDatabase:
         self.db.executemany(sql, rows)
 
     def version(self) -> int:
-        """Return a number that is another one after another connection has written anything."""
+        """Return the version; it differs after every write of another connection."""
         if self._frozen is not None:
-            self._refuse_thawed()
+            self._refuse_if_changed()
         return self.db.execute("PRAGMA data_version").fetchone()[0]
 
     def catalog_number(self) -> int:
@@ -247,7 +247,7 @@ class SqliteDatabase:
 
     def begin(self, seconds: float) -> None:
         """See one state of the store from now on."""
-        self._refuse_thawed()
+        self._refuse_if_changed()
         self._deadline = time.monotonic() + seconds
         self.db.execute("BEGIN")
 
@@ -274,13 +274,13 @@ class SqliteDatabase:
             raise
 
     @property
-    def is_frozen(self) -> bool:
+    def is_immutable(self) -> bool:
         """Whether the file was opened as read-only for everyone."""
         return self._frozen is not None
 
-    def _refuse_thawed(self) -> None:
+    def _refuse_if_changed(self) -> None:
         """Refuse a file that was opened as immutable and has changed: SQLite would not notice."""
-        if self._frozen is not None and self._frozen != _looks(self.path):
+        if self._frozen is not None and self._frozen != _fingerprint(self.path):
             raise StorageUnusable(
                 "The store could not be written when it was opened, but was written since.",
                 hint="Start the program again.",
@@ -357,22 +357,22 @@ def _open_for_reading(name: str, flags: int) -> Any:
 def _open_frozen(path: Path) -> tuple[Any, tuple[int, int]]:
     """Open a file beside which no WAL can be made. One that has a WAL is read with it, or not at all."""
     log = Path(f"{path}-wal")
-    looks = _looks(path)
+    fingerprint = _fingerprint(path)
     immutable = "" if log.exists() and log.stat().st_size else "&immutable=1"
     address = f"file:{quote(str(path))}?mode=ro{immutable}"
-    return _open_for_reading(address, apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI), looks
+    return _open_for_reading(address, apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI), fingerprint
 
 
-def _looks(path: Path) -> tuple[int, int]:
-    found = path.stat()
-    return found.st_mtime_ns, found.st_size
+def _fingerprint(path: Path) -> tuple[int, int]:
+    status = path.stat()
+    return status.st_mtime_ns, status.st_size
 
 
 def refuse_old_sqlite() -> None:
     """Refuse to write with a SQLite that is known to lose writes."""
-    found = apsw.SQLITE_VERSION_NUMBER
-    if found < OLDEST_SAFE:
-        raise StorageUnusable(f"SQLite {found} is too old.", hint="Upgrade the apsw package.")
+    version = apsw.SQLITE_VERSION_NUMBER
+    if version < OLDEST_SAFE:
+        raise StorageUnusable(f"SQLite {version} is too old.", hint="Upgrade the apsw package.")
 
 
 def _refuse_lost_log(path: Path) -> None:

@@ -117,8 +117,8 @@ def _take(
         case Shape.FILTER | Shape.LIMITS:
             raise InvalidRequest(f"{param.name} needs a name in brackets.", param=param.name)
         case Shape.NAMES:
-            found = [one for one in text.split(",") if one]
-            values[param.name] = [*values.get(param.name, ()), *found]
+            names = [part for part in text.split(",") if part]
+            values[param.name] = [*values.get(param.name, ()), *names]
         case Shape.REPEATED:
             values[param.name] = [*values.get(param.name, ()), text]
         case _:
@@ -166,8 +166,8 @@ def _filter(inside: str, text: str) -> Filter:
     return RangeFilter(field_name(ranged[1]), operator, text)
 
 
-def _checked(endpoint: Endpoint, values: dict[str, Any], given: Given) -> Given:
-    warnings = given.warnings
+def _checked(endpoint: Endpoint, values: dict[str, Any], params: Given) -> Given:
+    warnings = params.warnings
     for old, new in _OLD_NAMES.items():
         value = values.pop(old, None)
         if value is None:
@@ -179,7 +179,7 @@ def _checked(endpoint: Endpoint, values: dict[str, Any], given: Given) -> Given:
     for param in endpoint.requires:
         if not values.get(param.name):
             raise _missing(endpoint, param)
-    return Given(values, given.filters, given.expand_limits, warnings)
+    return Given(values, params.filters, params.expand_limits, warnings)
 
 
 def _missing(endpoint: Endpoint, param: Param) -> InvalidRequest:

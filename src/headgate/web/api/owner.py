@@ -40,8 +40,8 @@ async def connect(call: Call) -> HttpReply:
     document = await call.document()
     _only(document, {"connector_key", "display_name"})
     key = connector_key(_text(document, "connector_key"))
-    made = await call.services.intake.store.create_connection(key, _name(document.get("display_name", "")))
-    return json_reply(_connection(made), 201)
+    added = await call.services.intake.store.create_connection(key, _name(document.get("display_name", "")))
+    return json_reply(_connection(added), 201)
 
 
 async def connection(call: Call) -> HttpReply:
@@ -87,20 +87,20 @@ async def ingest(call: Call) -> HttpReply:
     return json_reply(body)
 
 
-def _lines(name: str, found: Sequence[LineError]) -> dict[str, Any]:
-    shown = found[:_ERRORS_SHOWN]
+def _lines(name: str, errors: Sequence[LineError]) -> dict[str, Any]:
+    listed = errors[:_ERRORS_SHOWN]
     rows = [
-        {"index": one.index, "code": one.code, "message": one.message, "pointer": one.pointer}
-        for one in shown
+        {"index": error.index, "code": error.code, "message": error.message, "pointer": error.pointer}
+        for error in listed
     ]
-    return {name: rows, f"{name}_truncated": len(shown) < len(found)}
+    return {name: rows, f"{name}_truncated": len(listed) < len(errors)}
 
 
 async def invalid_records(call: Call) -> HttpReply:
     """List the records that were stored although they break their stream's schema."""
     stream = stream_name(call.path["stream"])
     after, limit = _number(call, "after"), _number(call, "limit")
-    found = await call.services.intake.store.marked(
+    marked = await call.services.intake.store.marked(
         call.needed_connection(), stream, after=after, limit=limit
     )
     rows = [
@@ -108,9 +108,9 @@ async def invalid_records(call: Call) -> HttpReply:
             "id": record.id,
             "problems": [{"pointer": each.pointer, "message": each.message} for each in record.problems],
         }
-        for record in found.records
+        for record in marked.records
     ]
-    return json_reply({"object": "list", "stream": stream, "data": rows, "next_after": found.next_after})
+    return json_reply({"object": "list", "stream": stream, "data": rows, "next_after": marked.next_after})
 
 
 async def remove(call: Call) -> HttpReply:
@@ -170,7 +170,7 @@ async def put_state(call: Call) -> HttpReply:
 
 def _number(call: Call, name: str) -> int:
     """Return a number that lies within the bounds of its definition."""
-    param = next(one for one in call.endpoint.params if one.name == name)
+    param = next(defined for defined in call.endpoint.params if defined.name == name)
     number, least, most = call.given.get(name), param.least or 0, param.most or 0
     if number is None:
         return param.default or 0
@@ -179,13 +179,13 @@ def _number(call: Call, name: str) -> int:
     return number
 
 
-def _connection(found: Connection) -> dict[str, Any]:
+def _connection(stored: Connection) -> dict[str, Any]:
     return {
         "object": "connection",
-        "connection_id": found.id,
-        "connector_key": found.connector_key,
-        "display_name": found.display_name,
-        "created_at": iso(found.created_at),
+        "connection_id": stored.id,
+        "connector_key": stored.connector_key,
+        "display_name": stored.display_name,
+        "created_at": iso(stored.created_at),
     }
 
 

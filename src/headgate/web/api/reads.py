@@ -49,10 +49,10 @@ _Read = TypeVar("_Read", bound=Read)
 
 def schema(call: Call) -> Awaitable[ReadAnswer]:
     """Return what the token may read and ask."""
-    given = call.given
-    is_exhaustive = given.get("detail") == "full"
+    params = call.given
+    is_exhaustive = params.get("detail") == "full"
     query = reads.schema_query(
-        _read(call, SchemaRead), full=given.get("view") != "compact", exhaustive=is_exhaustive
+        _read(call, SchemaRead), full=params.get("view") != "compact", exhaustive=is_exhaustive
     )
     return call.resource_server().schema(query)
 
@@ -78,30 +78,30 @@ def records(call: Call) -> Awaitable[ReadAnswer]:
 
 
 def record(call: Call) -> Awaitable[ReadAnswer]:
-    given = call.given
+    params = call.given
     query = RecordQuery(_stream(call), _record(call))
-    if given is not NOTHING:
+    if params is not NOTHING:
         query = structs.replace(
-            query, connection_id=given.connection(), fields=given.fields(), expand=given.expand()
+            query, connection_id=params.connection(), fields=params.fields(), expand=params.expand()
         )
     return call.resource_server().record(query, preview_chars=_preview_chars(call))
 
 
 def window(call: Call) -> Awaitable[ReadAnswer]:
     """Read a part of a field."""
-    given = call.given
+    params = call.given
     query = WindowQuery(
         stream=_stream(call),
         record_id=_record(call),
-        field=_window_field(given.get("field")),
-        connection_id=given.connection(),
-        offset_chars=given.get("offset_chars"),
-        limit_chars=given.get("limit_chars"),
-        q=given.get("q"),
-        before_chars=given.get("before_chars"),
-        after_chars=given.get("after_chars"),
-        cursor=given.get("cursor"),
-        as_json=given.get("as") is not None,
+        field=_window_field(params.get("field")),
+        connection_id=params.connection(),
+        offset_chars=params.get("offset_chars"),
+        limit_chars=params.get("limit_chars"),
+        q=params.get("q"),
+        before_chars=params.get("before_chars"),
+        after_chars=params.get("after_chars"),
+        cursor=params.get("cursor"),
+        as_json=params.get("as") is not None,
     )
     return call.resource_server().window(query)
 
@@ -156,8 +156,8 @@ async def blob(call: Call) -> HttpReply:
 def _preview_chars(call: Call) -> int | None:
     """Read how many characters of a long text the client prefers; a preference that says nothing is ignored."""
     preferred = call.headers.get(b"prefer")
-    found = None if preferred is None else _PREFERRED.search(preferred)
-    return None if found is None else int(found[1])
+    preference = None if preferred is None else _PREFERRED.search(preferred)
+    return None if preference is None else int(preference[1])
 
 
 def _blob(call: Call) -> BlobId:
@@ -169,14 +169,14 @@ def _blob(call: Call) -> BlobId:
 
 
 def _list(call: Call) -> ListQuery | ChangesQuery:
-    given = call.given
-    if given is NOTHING:
+    params = call.given
+    if params is NOTHING:
         return ListQuery(_stream(call))
-    extent = given.get("window")
-    if extent is not None and given.get("changes_since") is not None:
+    extent = params.get("window")
+    if extent is not None and params.get("changes_since") is not None:
         raise InvalidRequest("changes_since excludes window.", param="window")
     return reads.list_query(
-        _read(call, RecordsRead), given.filters, given.expand(), with_extent=extent == "exact"
+        _read(call, RecordsRead), params.filters, params.expand(), with_extent=extent == "exact"
     )
 
 
@@ -186,8 +186,8 @@ def _read(call: Call, kind: type[_Read]) -> _Read:
     They are parsed but not bounded: what a list does with a limit beyond its own is decided later.
     """
     names = kind.__struct_fields__
-    asked = {name: value for name, value in call.given.values.items() if name in names and name != "detail"}
-    return kind(**asked, **{name: text for name, text in call.path.items() if name in names})
+    values = {name: value for name, value in call.given.values.items() if name in names and name != "detail"}
+    return kind(**values, **{name: text for name, text in call.path.items() if name in names})
 
 
 def _stream(call: Call) -> StreamName:
@@ -211,19 +211,19 @@ def _window_field(name: str) -> FieldName:
 
 def _span(header: str, size: int) -> tuple[int, int] | None:
     """Read a Range header: the bytes to send, all of them without one, None when there are none."""
-    asked = _RANGE.fullmatch(header.strip())
-    if asked is None or (not asked[1] and not asked[2]):
+    span = _RANGE.fullmatch(header.strip())
+    if span is None or (not span[1] and not span[2]):
         return 0, size
-    if not asked[1]:
-        start, end = max(0, size - int(asked[2])), size
+    if not span[1]:
+        start, end = max(0, size - int(span[2])), size
     else:
-        start, end = int(asked[1]), min(size, int(asked[2]) + 1 if asked[2] else size)
+        start, end = int(span[1]), min(size, int(span[2]) + 1 if span[2] else size)
     return (start, end) if start < end else None
 
 
-def _blob_headers(found: BlobAnswer, length: int) -> tuple[tuple[bytes, bytes], ...]:
-    is_media = _MEDIA_TYPE.fullmatch(found.mime_type) is not None
-    media = found.mime_type if is_media else "application/octet-stream"
+def _blob_headers(file: BlobAnswer, length: int) -> tuple[tuple[bytes, bytes], ...]:
+    is_media = _MEDIA_TYPE.fullmatch(file.mime_type) is not None
+    media = file.mime_type if is_media else "application/octet-stream"
     place = b"inline" if media in _SHOWN_IN_PLACE else b"attachment"
     return (
         (b"content-type", media.encode("latin-1")),
