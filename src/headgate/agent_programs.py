@@ -158,13 +158,13 @@ PROGRAMS: Mapping[str, AgentProgram] = {
 
 def program_of(name: str) -> AgentProgram:
     """Find a program by the name that a person typed."""
-    found = PROGRAMS.get(name.strip().lower().replace(" ", "-").replace("_", "-"))
-    if found is None:
+    program = PROGRAMS.get(name.strip().lower().replace(" ", "-").replace("_", "-"))
+    if program is None:
         raise NotFound(
             f"'{name}' is no program that Headgate knows.",
             hint=f"It knows {', '.join(PROGRAMS)}; for others see docs/how-to/connect-stdio.md.",
         )
-    return found
+    return program
 
 
 def shell_line(program: AgentProgram, server: StdioServer | HttpServer) -> str | None:
@@ -210,10 +210,10 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 def with_json_entry(text: str, servers: str, name: str, entry: Mapping[str, Any]) -> str:
     """Add or replace a server in a JSON file."""
     document = _json_object(text)
-    found = document.setdefault(servers, {})
-    if not isinstance(found, dict):
+    entries = document.setdefault(servers, {})
+    if not isinstance(entries, dict):
         raise _not_understood(f"its '{servers}' is no object")
-    found[name] = dict(entry)
+    entries[name] = dict(entry)
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -224,15 +224,15 @@ def with_toml_entry(text: str, servers: str, name: str, entry: Mapping[str, Any]
     if not isinstance(earlier, dict):
         raise _not_understood(f"its '{servers}' is no table")
     rest = _without_table(text, f"{servers}.{name}").rstrip("\n")
-    made = f"{rest}\n\n{toml_table(servers, name, entry)}".lstrip("\n")
+    written = f"{rest}\n\n{toml_table(servers, name, entry)}".lstrip("\n")
     wanted: dict[str, Any] = {**before, servers: {**earlier, name: dict(entry)}}
     try:
-        is_right = tomllib.loads(made) == wanted
+        is_right = tomllib.loads(written) == wanted
     except tomllib.TOMLDecodeError:
         is_right = False
     if not is_right:
         raise _not_understood(f"it holds '{servers}' in an unusual form")
-    return made
+    return written
 
 
 def toml_table(servers: str, name: str, entry: Mapping[str, Any]) -> str:
@@ -246,9 +246,9 @@ def toml_table(servers: str, name: str, entry: Mapping[str, Any]) -> str:
 def _toml(value: Any) -> str:
     if isinstance(value, Mapping):
         members = cast("Mapping[str, Any]", value).items()
-        return f"{{ {', '.join(f'{_toml_key(key)} = {_toml(one)}' for key, one in members)} }}"
+        return f"{{ {', '.join(f'{_toml_key(key)} = {_toml(item)}' for key, item in members)} }}"
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return f"[{', '.join(_toml(one) for one in cast('Sequence[Any]', value))}]"
+        return f"[{', '.join(_toml(item) for item in cast('Sequence[Any]', value))}]"
     # A JSON string is a TOML string, but for one character that JSON leaves as it is.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ast
 import shutil
 import subprocess
 import sys
@@ -74,3 +75,32 @@ def test_a_planted_import_from_a_higher_layer_is_found(tree: Path, module: str, 
 def test_a_module_that_no_contract_lists_is_found(tree: Path):
     (tree / "src" / "headgate" / "attic.py").write_text('"""Not listed."""\n', encoding="utf-8")
     assert lint(tree).returncode == 1
+
+
+#: What reads the environment: the command line and the server, which pass it on; and two that set up a process.
+ENVIRONMENT = {"cli/main.py", "hosting.py", "memory.py", "sources/parser_process.py"}
+
+
+def readers_of_environment(source: Path) -> set[str]:
+    """Give the modules that read the environment, by any of the names that it has."""
+    names = {"environ", "environb", "getenv", "getenvb"}
+    return {
+        file.relative_to(source).as_posix()
+        for file in source.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if (isinstance(node, ast.Attribute) and node.attr in names)
+        or (isinstance(node, ast.ImportFrom) and names & {alias.name for alias in node.names})
+    }
+
+
+def test_only_the_command_line_and_the_server_read_the_environment():
+    assert readers_of_environment(ROOT / "src" / "headgate") == ENVIRONMENT
+
+
+def test_a_planted_read_of_the_environment_is_found(tmp_path: Path):
+    (tmp_path / "by_import.py").write_text("from os import getenv\n", encoding="utf-8")
+    (tmp_path / "by_name.py").write_text("import os\ntoken = os.environ['TOKEN']\n", encoding="utf-8")
+    (tmp_path / "passed_on.py").write_text(
+        "def find(environment): return environment['A']\n", encoding="utf-8"
+    )
+    assert readers_of_environment(tmp_path) == {"by_import.py", "by_name.py"}

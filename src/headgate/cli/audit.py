@@ -47,14 +47,14 @@ def list_(
         return
 
     async def find(stores: Services) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
+        documents: list[dict[str, Any]] = []
         async for entry in newest_entries(stores.ledger):
             document = entry_document(entry)
             if client in {None, document["client_id"]}:
-                found.append(document)
-            if len(found) == limit:
+                documents.append(document)
+            if len(documents) == limit:
                 break
-        return found
+        return documents
 
     none = "Nothing was read or refused yet." if client is None else f"No entries for client '{client}'."
     _print(read_stores(context, find), none, as_json=as_json)
@@ -75,13 +75,13 @@ def _list_alarms(context: typer.Context, client: str | None, limit: int, *, as_j
             if client in {None, alarm.client_id}
         ][:limit]
 
-    found = read_stores(context, find)
+    alarms = read_stores(context, find)
     lines = [
         f"{alarm['day']}  {alarm['client_id']}  {alarm['records']} records; usual {alarm['usual']} a day"
-        for alarm in found
+        for alarm in alarms
     ]
-    put(found, lines, as_json=as_json)
-    if not (found or as_json):
+    put(alarms, lines, as_json=as_json)
+    if not (alarms or as_json):
         typer.echo(f"No client read more than {factor} times its usual.", err=True)
 
 
@@ -113,23 +113,23 @@ def verify(
         }
 
     require_home(settings_of(context))
-    found = read_stores(context, check)
-    lines = [f"The log is whole: {found['count']} entries."] if found["whole"] else []
-    put(found, lines, as_json=as_json, indent=None)
-    if found["unchecked"]:
-        raise LogUnverifiable(f"{found['unchecked']} Of what can be checked nothing was changed.")
-    if not found["whole"]:
+    document = read_stores(context, check)
+    lines = [f"The log is whole: {document['count']} entries."] if document["whole"] else []
+    put(document, lines, as_json=as_json, indent=None)
+    if document["unchecked"]:
+        raise LogUnverifiable(f"{document['unchecked']} Of what can be checked nothing was changed.")
+    if not document["whole"]:
         raise IntegrityBroken(
-            f"The log is broken at entry {found['broken_at']}: {found['problem']}",
+            f"The log is broken at entry {document['broken_at']}: {document['problem']}",
             hint="Compare it with a backup.",
         )
 
 
 def _verify_pruned(context: typer.Context, path: Path, *, as_json: bool) -> None:
     require_home(settings_of(context))
-    found = read_stores(context, lambda stores: stores.verify_pruned(path))
-    document = {"whole": True, "count": found.entries, "first": found.first, "last": found.last}
-    text = f"The file is whole: entries {found.first} to {found.last} of the log."
+    report = read_stores(context, lambda stores: stores.verify_pruned(path))
+    document = {"whole": True, "count": report.entries, "first": report.first, "last": report.last}
+    text = f"The file is whole: entries {report.first} to {report.last} of the log."
     put(document, [text], as_json=as_json, indent=None)
 
 
@@ -191,16 +191,16 @@ def prune(
         raise InvalidRequest(
             f"'{before}' is no time.", param="before", hint="Write 400d, 52w, or a date such as 2026-01-31."
         )
-    found = read_stores(context, lambda stores: stores.prune_log(at, to.absolute()))
+    report = read_stores(context, lambda stores: stores.prune_log(at, to.absolute()))
     lines = ["Nothing in the log is that old."]
-    if found.entries:
-        moved = f"{many(found.entries, 'entry', 'entries')} {'was' if found.entries == 1 else 'were'} moved"
+    if report.entries:
+        moved = f"{many(report.entries, 'entry', 'entries')} {'was' if report.entries == 1 else 'were'} moved"
         lines = [
             f"{moved} to {to}. Keep it, and check it with:",
             f"  headgate audit verify --pruned {shlex.quote(str(to))}",
         ]
-    document = {"entries": found.entries, "first": found.first, "last": found.last}
-    put(document | {"file": str(to) if found.entries else None}, lines, as_json=as_json, indent=None)
+    document = {"entries": report.entries, "first": report.first, "last": report.last}
+    put(document | {"file": str(to) if report.entries else None}, lines, as_json=as_json, indent=None)
 
 
 def _print(documents: list[dict[str, Any]], if_none: str, *, as_json: bool) -> None:

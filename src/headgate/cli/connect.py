@@ -1,6 +1,6 @@
 """``headgate connect``: let an agent program on this machine read, with a grant and a token made for it alone.
 
-``headgate doctor`` finds what keeps programs from connecting.
+``headgate doctor`` finds what keeps programs from connecting, and ``headgate try`` runs a tool as a client.
 """
 
 from __future__ import annotations
@@ -49,9 +49,11 @@ from headgate.cli.serve import cache_root_of
 from headgate.cli.terminal import AsJson, echo, many, put, require_home, settings_of, state_of
 from headgate.doctor.judging import Finding
 from headgate.doctor.probing import Examined, examine
-from headgate.errors import Conflict, HeadgateError, ResourceServerUnreachable
+from headgate.errors import Conflict, HeadgateError, NotFound, ResourceServerUnreachable
 from headgate.home import write_private
-from headgate.model.ids import ClientId, GrantId, RequestId
+from headgate.mcp.serve.looking import look, read_arguments
+from headgate.mcp.serve.results import Outcome
+from headgate.model.ids import ClientId, GrantId, RequestId, client_id, grant_id
 from headgate.reading.home import ReadContext
 from headgate.reading.local import LocalResourceServer
 from headgate.reading.port import ReadAnswer
@@ -115,27 +117,27 @@ def connect(  # noqa: PLR0913 - each is an option of the command
     if program is None:
         _list_programs(context, as_json=as_json)
         return
-    found, settings = program_of(program), settings_of(context)
-    file = _file(context, found)
+    chosen, settings = program_of(program), settings_of(context)
+    file = _file(context, chosen)
     choice = read_choice(connection, stream, fields, since, until)
-    conditions = Conditions(ClientId(found.name), days=read_days(days), daily_records=read_budget(budget))
+    conditions = Conditions(ClientId(chosen.name), days=read_days(days), daily_records=read_budget(budget))
     # What cannot work is refused before anything is granted.
-    tried = found.entry(HttpServer("", "") if http else StdioServer([""]))
+    tried = chosen.entry(HttpServer("", "") if http else StdioServer([""]))
     require_home(settings)
     if write:
-        _merged(found, file, tried)
+        _merged(chosen, file, tried)
         _require_server(settings, is_http=http)
     if not again:
-        _refuse_connected(settings, found)
+        _refuse_connected(settings, chosen)
     if not as_json:
-        show_preview(settings, choice, found.title, days)
+        show_preview(settings, choice, chosen.title, days)
     ask_for_everything(choice, is_confirmed=yes)
     issued = _issue(settings, choice, conditions)
-    made = _connection(context, found, file, issued, is_http=http)
-    backup = _write(made) if write else None
-    seen, warning = _check(settings, made.server, issued.access_token)
-    lines = _words(made, issued, seen, backup, days, is_written=write)
-    document = _document(made, issued, is_written=write) | {"streams_seen": seen, "warning": warning}
+    connected = _connection(context, chosen, file, issued, is_http=http)
+    backup = _write(connected) if write else None
+    seen, warning = _check(settings, connected.server, issued.access_token)
+    lines = _words(connected, issued, seen, backup, days, is_written=write)
+    document = _document(connected, issued, is_written=write) | {"streams_seen": seen, "warning": warning}
     put(document, lines, as_json=as_json, indent=None, context=context)
     if warning and not as_json:
         echo(context, warning, err=True)
@@ -219,9 +221,9 @@ def _merged(program: AgentProgram, file: Path, entry: dict[str, Any]) -> tuple[P
     return path, before, put("" if before is None else before.decode(), program.servers, ENTRY, entry)
 
 
-def _write(made: _Connection) -> Path | None:
+def _write(connected: _Connection) -> Path | None:
     """Put the entry into the program's file, and return the copy of the file as it was."""
-    path, before, after = _merged(made.program, made.file, made.entry)
+    path, before, after = _merged(connected.program, connected.file, connected.entry)
     path.parent.mkdir(parents=True, exist_ok=True)
     backup = path.with_name(f"{path.name}.before-headgate")
     if before is not None:
@@ -257,39 +259,39 @@ async def _in_home(settings: Settings, token: str) -> ReadAnswer:
         return await LocalResourceServer(services.reads, read).streams()
 
 
-def _document(made: _Connection, issued: Issued, *, is_written: bool) -> dict[str, Any]:
+def _document(connected: _Connection, issued: Issued, *, is_written: bool) -> dict[str, Any]:
     return {
-        "program": made.program.name,
-        "file": str(made.file),
+        "program": connected.program.name,
+        "file": str(connected.file),
         "written": is_written,
-        "servers_member": made.program.servers,
-        "entry": made.entry,
+        "servers_member": connected.program.servers,
+        "entry": connected.entry,
         "grant_ids": [grant.id for grant in issued.grants],
     }
 
 
 def _words(
-    made: _Connection, issued: Issued, seen: int, backup: Path | None, days: int, *, is_written: bool
+    connected: _Connection, issued: Issued, seen: int, backup: Path | None, days: int, *, is_written: bool
 ) -> list[str]:
-    title = made.program.title
+    title = connected.program.title
     grants = ", ".join(grant.id for grant in issued.grants)
     lines = [f"{title} may read for {days} days (grants: {grants})."]
     if is_written:
         copied = f" (the file as it was: {backup})" if backup else ""
-        lines.append(f"Written to {made.file}{copied}. {made.program.then}")
-    elif (line := shell_line(made.program, made.server)) is not None:
+        lines.append(f"Written to {connected.file}{copied}. {connected.program.then}")
+    elif (line := shell_line(connected.program, connected.server)) is not None:
         lines += ["Run this once:", "", line, ""]
     else:
         lines += [
-            f"Add this to {made.file}, or repeat the command with --again --write:",
+            f"Add this to {connected.file}, or repeat the command with --again --write:",
             "",
-            made.snippet,
+            connected.snippet,
             "",
         ]
     if seen:
         lines.append(f"Tried as {title}: it sees {many(seen, 'stream')}.")
     lines.append("Then ask it: What may you read?")
-    lines.append(f"End it with: headgate grants revoke {made.program.name}")
+    lines.append(f"End it with: headgate grants revoke {connected.program.name}")
     return lines
 
 
@@ -311,3 +313,42 @@ def doctor(context: typer.Context, *, as_json: AsJson = False) -> None:
 def _line(finding: Finding) -> str:
     advice = f"\n       {finding.advice}" if finding.advice else ""
     return f"{_LEVELS[finding.level]:<5}  {finding.text}{advice}"
+
+
+def try_tool(
+    context: typer.Context,
+    tool: Annotated[str, typer.Argument(help="One of the six tools, such as search.", metavar="TOOL")],
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(help="The arguments: a JSON object, or NAME=VALUE.", metavar="[ARGUMENT]..."),
+    ] = None,
+    *,
+    client: Annotated[str, typer.Option("--as", help="The client.", metavar="CLIENT")],
+    grant: Annotated[
+        str | None, typer.Option(help="Use this grant; by default the newest.", metavar="GRANT")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a tool as a client, and print exactly what it would see.
+
+    The log lists it as your own read, and it does not count against the client's budget. --json prints the whole
+    result, with its structure.
+    """
+    settings = settings_of(context)
+
+    values = read_arguments(tool, arguments or [])
+
+    async def work() -> Outcome:
+        services = build_services(settings, prepare(settings))
+        async with services.running():
+            try:
+                named = await services.clients.client(client_id(client))
+                granted = named.readable(grant_id(grant) if grant else None)
+            except NotFound as error:
+                raise NotFound(error.message, hint="See 'headgate grants list'.") from None
+            access = await services.admission.access_as(granted)
+            address = mcp_url(settings).removesuffix("/mcp")
+            return await look(services.reads, access, tool, values, address)
+
+    done = asyncio.run(work())
+    put(done.whole() if as_json else None, [done.text], as_json=as_json)

@@ -146,11 +146,11 @@ def list_(context: typer.Context, *, as_json: AsJson = False) -> None:
             (issued_document(grant, now), overviews[grant.grant.id]) for grant in await stores.ledger.grants()
         ]
 
-    found = read_stores(context, work)
+    grants = read_stores(context, work)
     heads = ("grant", "state", "client", "issued", "last used", "expires", "budget", "streams")
-    lines = table([heads, *(_row(document, overview) for document, overview in found)]) if found else []
-    put([document | _use(overview) for document, overview in found], lines, as_json=as_json)
-    if not (found or as_json):
+    lines = table([heads, *(_row(document, overview) for document, overview in grants)]) if grants else []
+    put([document | _use(overview) for document, overview in grants], lines, as_json=as_json)
+    if not (grants or as_json):
         echo(context, "There are no grants yet. See 'headgate grants create --help'.", err=True)
 
 
@@ -181,17 +181,17 @@ def show(context: typer.Context, grant: _Grant, *, as_json: AsJson = False) -> N
     """Describe in words what a grant allows."""
 
     async def work(stores: Services) -> tuple[Any, list[str]]:
-        now, found = stores.judged_at(), await _named(stores, grant)
+        now, grants = stores.judged_at(), await _named(stores, grant)
         labels: dict[str, str] = {
             connection.id: connection.display_name or connection.id
             for connection in await stores.store.connections()
         }
-        documents = [issued_document(issued, now) for issued in found]
-        words = [in_words(issued, labels, now) for issued in found]
-        if found[0].grant.id == grant:
+        documents = [issued_document(issued, now) for issued in grants]
+        words = [in_words(issued, labels, now) for issued in grants]
+        if grants[0].grant.id == grant:
             return documents[0], words
-        texts = (f"{issued.grant.id}: {text}" for issued, text in zip(found, words, strict=True))
-        return documents, [f"'{grant}' is a client with {many(len(found), 'grant')}:", *texts]
+        texts = (f"{issued.grant.id}: {text}" for issued, text in zip(grants, words, strict=True))
+        return documents, [f"'{grant}' is a client with {many(len(grants), 'grant')}:", *texts]
 
     document, lines = read_stores(context, work)
     put(document, lines, as_json=as_json)
@@ -205,9 +205,9 @@ def revoke(context: typer.Context, grant: _Grant, *, as_json: AsJson = False) ->
     """
 
     async def work(stores: Services) -> list[str]:
-        found = await _named(stores, grant)
+        grants = await _named(stores, grant)
         active = [
-            issued.grant.id for issued in found if issued.grant.id == grant or issued.revoked_at is None
+            issued.grant.id for issued in grants if issued.grant.id == grant or issued.revoked_at is None
         ]
         for active_id in active:
             await stores.ledger.revoke(active_id, now())
@@ -228,10 +228,10 @@ async def _named(stores: Services, name: str) -> list[IssuedGrant]:
     by_id = await stores.ledger.grant(grant_id(name))
     if by_id is not None:
         return [by_id]
-    found = [issued for issued in await stores.ledger.grants() if issued.grant.client_id == ClientId(name)]
-    if not found:
+    grants = [issued for issued in await stores.ledger.grants() if issued.grant.client_id == ClientId(name)]
+    if not grants:
         raise NotFound(f"There is no grant or client '{name}'.", hint="See 'headgate grants list'.")
-    return found
+    return grants
 
 
 def _issued_lines(client: str, issued: Issued, url: str) -> list[str]:

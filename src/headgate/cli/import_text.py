@@ -23,8 +23,8 @@ _MINUTE = 60
 
 def preview_text(preview: ImportPreview) -> str:
     """Draw the columns and first rows of every stream that has any."""
-    shown = [stream for stream in preview.streams if stream.rows] or preview.streams
-    lines = [line for stream in shown for line in _stream_lines(stream)]
+    streams = [stream for stream in preview.streams if stream.rows] or preview.streams
+    lines = [line for stream in streams for line in _stream_lines(stream)]
     lines += [
         f"  rejected: {printable(reject.place, 60)}: {printable(reject.reason, 80)}"
         for reject in preview.rejects

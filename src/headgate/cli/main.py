@@ -50,7 +50,7 @@ COMMANDS = {
     "watch": CommandEntry("imports", "watch", "Import the files that arrive in a directory, until Ctrl-C."),
     "stop-all": CommandEntry("owner", "stop_all", "Revoke every grant of every agent, at once."),
     "try": CommandEntry(
-        "preview", "try_tool", "Run a tool as a client, and print exactly what it would see."
+        "connect", "try_tool", "Run a tool as a client, and print exactly what it would see."
     ),
     "serve": CommandEntry("serve", "serve", "Start the server, and serve until Ctrl-C or SIGTERM."),
     "demo": CommandEntry("serve", "serve_demo", "Start a server with an invented person's records."),
@@ -129,8 +129,8 @@ app = typer.Typer(
 )
 
 
-def _version(asked: bool) -> None:  # noqa: FBT001 - typer calls it so
-    if asked:
+def _version(is_wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
+    if is_wanted:
         typer.echo(f"headgate {__version__}")
         raise typer.Exit
 

@@ -106,8 +106,8 @@ def schema(
     async def spec(imported: ImportedOperations) -> dict[str, Any]:
         return _find(imported, operation).spec.to_dict()
 
-    found = _with_server(spec, _Server(url, token_file, allow_host, namespace), pins=_pins(context))
-    put(found, (), as_json=True)
+    document = _with_server(spec, _Server(url, token_file, allow_host, namespace), pins=_pins(context))
+    put(document, (), as_json=True)
 
 
 @app.command()
@@ -116,7 +116,7 @@ def call(  # noqa: PLR0913 - one option each
     url: Url,
     operation: OperationId,
     *,
-    given: Annotated[str, typer.Option("--input", help="The arguments, as JSON.", metavar="JSON")] = "{}",
+    text: Annotated[str, typer.Option("--input", help="The arguments, as JSON.", metavar="JSON")] = "{}",
     timeout: Annotated[float, typer.Option(help="The time limit.", metavar="SECONDS")] = 30.0,
     token_file: TokenFile = None,
     allow_host: AllowHost = None,
@@ -125,7 +125,7 @@ def call(  # noqa: PLR0913 - one option each
 ) -> None:
     """Call one operation; print its data, or with --json its whole envelope. A tool's own failure ends with 5."""
     try:
-        value = json.loads(given)
+        value = json.loads(text)
     except ValueError as error:
         raise InvalidRequest("The --input is not JSON.", hint="Quote it for the shell.") from error
 

@@ -1,4 +1,4 @@
-"""What a client would see: the preview of a grant, and ``headgate try``, which runs a tool as a client."""
+"""Show what a grant would show before it is given, and ask before it covers everything."""
 
 from __future__ import annotations
 
@@ -6,22 +6,19 @@ import asyncio
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated
 
 import typer
 
 from headgate.auth.grants import Choice, chosen_terms
 from headgate.cli.grant_options import refused_choice, with_ids
-from headgate.cli.terminal import AsJson, day_text, many, put, settings_of, table
-from headgate.errors import InvalidAuthorizationDetails, InvalidRequest, NotFound
-from headgate.mcp.serve.looking import look, read_arguments
-from headgate.mcp.serve.results import Outcome
+from headgate.cli.terminal import day_text, many, table
+from headgate.errors import InvalidAuthorizationDetails, InvalidRequest
 from headgate.model.declaration import PEOPLE_FIELDS, TITLE_FIELDS
-from headgate.model.ids import RequestId, client_id, grant_id
+from headgate.model.ids import RequestId
 from headgate.model.instants import instant
 from headgate.reading.preview import GrantPreview, SampleField, preview
 from headgate.settings import Settings
-from headgate.wiring import build_services, mcp_url, prepare
+from headgate.wiring import build_services, prepare
 
 _SAMPLES = 3
 _SAMPLE_FIELDS = 5
@@ -35,8 +32,8 @@ def show_preview(settings: Settings, choice: Choice, client: str, days: int | No
     end = "without an end" if days is None else f"for {many(days, 'day')}"
     typer.echo(f"{client} will see, {end}:", err=True)
     names = [
-        f"{shown.stream.name} of {', '.join(labels[key] for key in shown.stream.connection_ids)}"
-        for shown in previews
+        f"{stream_preview.stream.name} of {', '.join(labels[key] for key in stream_preview.stream.connection_ids)}"
+        for stream_preview in previews
     ]
     counts = table(list(zip(names, map(_count, previews), strict=True))) if previews else []
     for line in [*counts, *_samples(previews)]:
@@ -66,28 +63,28 @@ async def _preview(settings: Settings, choice: Choice) -> tuple[Sequence[GrantPr
             terms = chosen_terms(named, catalog)
         except InvalidAuthorizationDetails as refusal:
             raise refused_choice(refusal, catalog, named) from None
-        found = await preview(services.reads, terms, RequestId("req_preview"), "cli:preview")
-        return found, {
+        previews = await preview(services.reads, terms, RequestId("req_preview"), "cli:preview")
+        return previews, {
             connection.id: connection.display_name or connection.id
             for connection in catalog.connections.values()
         }
 
 
-def _count(shown: GrantPreview) -> str:
-    count = many(shown.count, "record")
-    if shown.earliest is None or shown.latest is None:
+def _count(stream_preview: GrantPreview) -> str:
+    count = many(stream_preview.count, "record")
+    if stream_preview.earliest is None or stream_preview.latest is None:
         return count
-    return f"{count}, {day_text(shown.earliest)} to {day_text(shown.latest)}"
+    return f"{count}, {day_text(stream_preview.earliest)} to {day_text(stream_preview.latest)}"
 
 
 def _samples(previews: Sequence[GrantPreview]) -> list[str]:
     """Take samples in turn from the streams with most records."""
-    largest = sorted(previews, key=lambda shown: -shown.count)
+    largest = sorted(previews, key=lambda stream_preview: -stream_preview.count)
     taken = [
-        (shown.stream.name, shown.samples[turn])
+        (stream_preview.stream.name, stream_preview.samples[turn])
         for turn in range(_SAMPLES)
-        for shown in largest
-        if turn < len(shown.samples)
+        for stream_preview in largest
+        if turn < len(stream_preview.samples)
     ]
     lines = [f"{name}: {_sample(fields)}" for name, fields in taken[:_SAMPLES]]
     return ["for example:", *(f"  {line[:_LINE_CHARS]}" for line in lines)] if lines else []
@@ -110,42 +107,3 @@ def _rank(field: SampleField) -> int:
     if field.name in PEOPLE_FIELDS:
         return 1
     return 2 if instant(field.value) is not None else 3
-
-
-def try_tool(
-    context: typer.Context,
-    tool: Annotated[str, typer.Argument(help="One of the six tools, such as search.", metavar="TOOL")],
-    arguments: Annotated[
-        list[str] | None,
-        typer.Argument(help="The arguments: a JSON object, or NAME=VALUE.", metavar="[ARGUMENT]..."),
-    ] = None,
-    *,
-    client: Annotated[str, typer.Option("--as", help="The client.", metavar="CLIENT")],
-    grant: Annotated[
-        str | None, typer.Option(help="Use this grant; by default the newest.", metavar="GRANT")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Run a tool as a client, and print exactly what it would see.
-
-    The log lists it as your own read, and it does not count against the client's budget. --json prints the whole
-    result, with its structure.
-    """
-    settings = settings_of(context)
-
-    values = read_arguments(tool, arguments or [])
-
-    async def work() -> Outcome:
-        services = build_services(settings, prepare(settings))
-        async with services.running():
-            try:
-                named = await services.clients.client(client_id(client))
-                granted = named.readable(grant_id(grant) if grant else None)
-            except NotFound as error:
-                raise NotFound(error.message, hint="See 'headgate grants list'.") from None
-            access = await services.admission.access_as(granted)
-            address = mcp_url(settings).removesuffix("/mcp")
-            return await look(services.reads, access, tool, values, address)
-
-    done = asyncio.run(work())
-    put(done.whole() if as_json else None, [done.text], as_json=as_json)

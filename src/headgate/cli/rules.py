@@ -60,10 +60,14 @@ def add(  # noqa: PLR0913 - the options of a command
     async def work(stores: Services) -> dict[str, Any]:
         chosen = ChosenRule(kind, text, field, stream)
         if only_count:
-            found = await try_rule(stores.store, chosen)
-            return {"found": found.total, "streams": found.by_stream, "hidden_before": found.hidden_before}
-        made = await add_rule(stores.store, chosen, RuleId(fresh_id("rul")), now())
-        return _document(made.rule, hidden=made.hidden)
+            matches = await try_rule(stores.store, chosen)
+            return {
+                "found": matches.total,
+                "streams": matches.by_stream,
+                "hidden_before": matches.hidden_before,
+            }
+        added = await add_rule(stores.store, chosen, RuleId(fresh_id("rul")), now())
+        return _document(added.rule, hidden=added.hidden)
 
     done = use_stores(context, work)
     if only_count:
@@ -91,13 +95,13 @@ def remove(
 
 
 def _chosen(value: str, words: str, pattern: str, ready: ReadySet | None) -> tuple[RuleKind, str]:
-    given = {
+    options = {
         RuleKind.VALUE: value,
         RuleKind.WORDS: words,
         RuleKind.PATTERN: pattern,
         RuleKind.SET: "" if ready is None else ready.value,
     }
-    chosen = [(kind, text) for kind, text in given.items() if text]
+    chosen = [(kind, text) for kind, text in options.items() if text]
     if len(chosen) != 1:
         raise typer.BadParameter("give one of --value, --words, --pattern and --set")
     return chosen[0]

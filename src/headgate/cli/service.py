@@ -59,17 +59,17 @@ def install(context: typer.Context) -> None:
 def status(context: typer.Context, *, as_json: AsJson = False) -> None:
     """Show whether the unit is installed, and the server address."""
     unit, link = _places()
-    found = {
+    document = {
         "unit": str(unit),
         "installed": unit.is_file(),
         "enabled": link.is_symlink(),
         "address": served_address(settings_of(context).home),
     }
-    state = "installed" if found["installed"] else "not installed; run 'headgate service install'"
-    if found["installed"] and not found["enabled"]:
+    state = "installed" if document["installed"] else "not installed; run 'headgate service install'"
+    if document["installed"] and not document["enabled"]:
         state = "installed, but disabled; run 'systemctl --user enable headgate'"
-    lines = [f"unit     {unit}: {state}", f"serving  {found['address'] or 'no'}"]
-    put(found, lines, as_json=as_json, indent=None, context=context)
+    lines = [f"unit     {unit}: {state}", f"serving  {document['address'] or 'no'}"]
+    put(document, lines, as_json=as_json, indent=None, context=context)
 
 
 @app.command()

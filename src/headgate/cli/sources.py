@@ -91,12 +91,12 @@ def show(context: typer.Context, connection: _Which, *, as_json: AsJson = False)
     """Show the streams, counts and settings of a connection."""
 
     async def work(stores: Services) -> dict[str, Any]:
-        found = await find_connection(stores, connection)
-        declared = (await stores.store.declarations())[found.connector_key]
-        reaches = [Reach(name, (found.id,), (), with_hidden=True) for name in declared.streams]
+        chosen = await find_connection(stores, connection)
+        declared = (await stores.store.declarations())[chosen.connector_key]
+        reaches = [Reach(name, (chosen.id,), (), with_hidden=True) for name in declared.streams]
         counts = {summary.stream: summary.record_count for summary in await stores.store.summaries(reaches)}
         streams = {str(name): counts.get(name, 0) for name in declared.streams}
-        return {**await _row(stores, found), "streams": streams}
+        return {**await _row(stores, chosen), "streams": streams}
 
     row = use_stores(context, work)
     put(row, table(list(_facts(row))), as_json=as_json)
@@ -239,11 +239,11 @@ def remove(
 
     'headgate store erase' also removes every trace of them.
     """
-    found = use_stores(context, lambda stores: find_connection(stores, connection))
+    chosen = use_stores(context, lambda stores: find_connection(stores, connection))
     if not yes:
-        typer.confirm(f"Remove {printable(found.display_name)} ({found.id})?", abort=True, err=True)
-    use_stores(context, lambda stores: stores.store.delete_connection(found.id))
-    put({"removed": found.id}, [f"Removed {found.id}."], as_json=as_json, indent=None)
+        typer.confirm(f"Remove {printable(chosen.display_name)} ({chosen.id})?", abort=True, err=True)
+    use_stores(context, lambda stores: stores.store.delete_connection(chosen.id))
+    put({"removed": chosen.id}, [f"Removed {chosen.id}."], as_json=as_json, indent=None)
 
 
 def _live_sources(context: typer.Context) -> Mapping[str, LiveSource]:
@@ -283,8 +283,8 @@ def export(
     """
 
     async def work(stores: Services) -> ExportReport:
-        found = await find_connection(stores, connection)
-        return await export_connection(stores.store, found, directory, ExportFormat(form), stream or ())
+        chosen = await find_connection(stores, connection)
+        return await export_connection(stores.store, chosen, directory, ExportFormat(form), stream or ())
 
     report = use_stores(context, work)
     lines = [f"{name}: {many(count, 'record')}" for name, count in report.records.items()]

@@ -62,9 +62,9 @@ _ENDED = (
 def stats(context: typer.Context, *, as_json: AsJson = False) -> None:
     """Show counts, sizes and dates for each connection and stream."""
     with needs_extra("serve"):
-        found = commands.commands_of(_home(context)).stats()
-    document = {**dataclasses.asdict(found), "record_count": found.record_count}
-    put(document, _stats_lines(found), as_json=as_json)
+        statistics = commands.commands_of(_home(context)).stats()
+    document = {**dataclasses.asdict(statistics), "record_count": statistics.record_count}
+    put(document, _stats_lines(statistics), as_json=as_json)
 
 
 @app.command()
@@ -164,9 +164,9 @@ def _ended(ended: EndedCredentials) -> str:
             "add callers on the console's page of remote servers",
         ),
     ]
-    shown = [(what, how) for what, count, how in kinds if count]
-    how = "; ".join(how for _, how in shown)
-    return _ENDED.format(", ".join(what for what, _ in shown), how[0].upper() + how[1:])
+    ended_kinds = [(what, how) for what, count, how in kinds if count]
+    how = "; ".join(how for _, how in ended_kinds)
+    return _ENDED.format(", ".join(what for what, _ in ended_kinds), how[0].upper() + how[1:])
 
 
 @app.command()
@@ -238,14 +238,14 @@ def fsck(context: typer.Context, *, as_json: AsJson = False) -> None:
     """
     started = time.monotonic()
     with needs_extra("serve"), progress_line("checking") as progress:
-        found = commands.commands_of(_home(context)).check(progress)
+        report = commands.commands_of(_home(context)).check(progress)
     seconds = time.monotonic() - started
-    damage = f"damage in {many(len(found.damages), 'place')}" if found.damages else "no damage"
-    rate = f"{seconds:.1f} s ({found.record_count / seconds:,.0f} a second)"
-    lines = [_damage_line(damaged) for damaged in found.damages[:_SHOWN_MOST]]
-    lines.append(f"Checked {many(found.record_count, 'record')} in {rate}; found {damage}.")
-    put(dataclasses.asdict(found), lines, as_json=as_json)
-    if found.damages:
+    damage = f"damage in {many(len(report.damages), 'place')}" if report.damages else "no damage"
+    rate = f"{seconds:.1f} s ({report.record_count / seconds:,.0f} a second)"
+    lines = [_damage_line(damaged) for damaged in report.damages[:_SHOWN_MOST]]
+    lines.append(f"Checked {many(report.record_count, 'record')} in {rate}; found {damage}.")
+    put(dataclasses.asdict(report), lines, as_json=as_json)
+    if report.damages:
         raise IntegrityBroken(f"The store has {damage}.", hint="Restore the damaged records from a backup.")
 
 
@@ -271,21 +271,21 @@ def erase(
     home = _home(context)
     with needs_extra("serve"):
         store = commands.commands_of(home)
-        known = {found.connection_id: found for found in store.stats().connections}
+        known = {stats.connection_id: stats for stats in store.stats().connections}
         # An erasure that was killed has removed the connection before the last of its files: run again, it ends.
         is_gone = connection.startswith(_CONNECTION_ID) and connection not in known
         chosen = connection_id(
             connection if is_gone else connection_named(_labels(known.values()), connection)
         )
         if not yes:
-            found = known.get(chosen)
-            count = 0 if found is None else sum(stream.record_count for stream in found.streams)
+            stats = known.get(chosen)
+            count = 0 if stats is None else sum(stream.record_count for stream in stats.streams)
             what = (
                 f"all its {many(count, 'record')}"
                 if record is None
                 else f"record '{record}' of stream '{stream}'"
             )
-            name = chosen if found is None else found.display_name or chosen
+            name = chosen if stats is None else stats.display_name or chosen
             typer.confirm(f"Erase connection {name}: {what}?", abort=True, err=True)
         if stream is None or record is None:
             gone = store.erase_connection(chosen)
@@ -331,13 +331,13 @@ _HEADER = ("connection", "stream", "records", "about", "oldest", "newest", "last
 _AMOUNTS = (2, 3)
 
 
-def _stats_lines(found: StoreStats) -> list[str]:
-    rows = [row for connection in found.connections for row in _stats_rows(connection)]
-    where = "in the database of all homes" if found.is_shared else "on disk"
+def _stats_lines(statistics: StoreStats) -> list[str]:
+    rows = [row for connection in statistics.connections for row in _stats_rows(connection)]
+    where = "in the database of all homes" if statistics.is_shared else "on disk"
     total = (
-        f"{many(found.record_count, 'record')} of {many(len(found.connections), 'connection')}; "
-        f"{size_text(found.database_bytes + found.log_bytes)} {where}, and "
-        f"{many(found.blob_count, 'file')} of {size_text(found.blob_bytes)}"
+        f"{many(statistics.record_count, 'record')} of {many(len(statistics.connections), 'connection')}; "
+        f"{size_text(statistics.database_bytes + statistics.log_bytes)} {where}, and "
+        f"{many(statistics.blob_count, 'file')} of {size_text(statistics.blob_bytes)}"
     )
     return [*table([_HEADER, *rows], _AMOUNTS), "", total]
 

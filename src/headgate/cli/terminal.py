@@ -193,8 +193,8 @@ def day_text(moment: int | None) -> str:
 def printable(value: object, most: int = 60) -> str:
     """Write a value on one line, without characters that a terminal would obey."""
     text = "" if value is None else str(value)
-    shown = "".join(character if character.isprintable() else " " for character in text[: most + 1])
-    return shown if len(text) <= most else f"{shown[: most - 1]}…"
+    visible = "".join(character if character.isprintable() else " " for character in text[: most + 1])
+    return visible if len(text) <= most else f"{visible[: most - 1]}…"
 
 
 # Progress

@@ -134,7 +134,9 @@ def judge_documents(base: str, resource: Answer, server: Answer) -> Iterator[Fin
         "the issuer": (described.get("issuer"), base),
     }
     wrong_names = [
-        f"{what} is {found!r}, not {right!r}" for what, (found, right) in expected.items() if found != right
+        f"{what} is {named_value!r}, not {right!r}"
+        for what, (named_value, right) in expected.items()
+        if named_value != right
     ]
     if wrong_names:
         yield problem(
@@ -155,10 +157,10 @@ def judge_challenge(base: str, answer: Answer) -> Finding:
             "challenge", f"{answer.url} answers {answer.status} without a token, not 401.",
             "Look at the proxy: it must pass POST requests to /mcp on as they are.",
         )  # fmt: skip
-    found = _METADATA.search(answer.headers.get("www-authenticate", ""))
-    if found is None or not found[1].startswith(f"{base}/.well-known/oauth-protected-resource"):
+    metadata = _METADATA.search(answer.headers.get("www-authenticate", ""))
+    if metadata is None or not metadata[1].startswith(f"{base}/.well-known/oauth-protected-resource"):
         return problem(
-            "challenge", f"{answer.url} does not name its metadata: {found[1] if found else 'nothing'}.",
+            "challenge", f"{answer.url} does not name its metadata: {metadata[1] if metadata else 'nothing'}.",
             "Look at the proxy: it must pass the header WWW-Authenticate on, and public_url must be this address.",
         )  # fmt: skip
     return good("challenge", f"{answer.url} asks for a token and leads to the metadata.")

@@ -52,7 +52,7 @@ def examine(examined: Examined) -> Iterator[Finding]:
     """Look at everything, in the order in which faults hide each other."""
     home_findings = list(_examine_home(examined.settings.home))
     yield from home_findings
-    is_usable = all(one.level is not Level.PROBLEM for one in home_findings)
+    is_usable = all(checked.level is not Level.PROBLEM for checked in home_findings)
     yield from _examine_tokens(examined, is_usable=is_usable)
     yield judging.judge_tools(TOOLS)
     yield from judging.judge_address(examined.settings.public_url)
@@ -124,20 +124,20 @@ def _examine_tokens(examined: Examined, *, is_usable: bool) -> Iterator[Finding]
 
 async def _ended_tokens(settings: Settings, tokens: Mapping[str, str]) -> list[Finding]:
     """Look up the tokens that were saved for this home; those for others are judged where they are."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     async with open_stores(settings) as stores:
         for name, token in tokens.items():
             holder = await stores.ledger.holder(digest_of(token))
             if holder is None:
-                found.append(problem("token files", f"{name}: This home does not know the token.", _SAVE))
+                findings.append(problem("token files", f"{name}: This home does not know the token.", _SAVE))
                 continue
             states = {grant.state(stores.judged_at()) for grant in holder.grants}
             if not states & READABLE:
                 ended = " and ".join(sorted(states)) or "gone"
                 who = holder.token.client_id
                 text = f"{name}: The grants of {who} are {ended}: it can read nothing."
-                found.append(problem("token files", text, _SAVE.replace("NAME", shlex.quote(str(who)))))
-    return found
+                findings.append(problem("token files", text, _SAVE.replace("NAME", shlex.quote(str(who)))))
+    return findings
 
 
 def _examine_server(base: str) -> Iterator[tuple[Finding, str]]:

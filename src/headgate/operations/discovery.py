@@ -97,8 +97,8 @@ def summary(spec: OperationSpec) -> dict[str, Any]:
 def description(spec: OperationSpec) -> dict[str, Any]:
     """Return the full description for outsiders: how to call it, without access control and provenance."""
     whole = spec.to_dict()
-    shown = ("version", "tags", "input_schema", "output_schema", "error_schemas")
-    return {**summary(spec), **{name: whole[name] for name in shown}}
+    members = ("version", "tags", "input_schema", "output_schema", "error_schemas")
+    return {**summary(spec), **{name: whole[name] for name in members}}
 
 
 _NAME = {

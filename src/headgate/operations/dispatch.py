@@ -168,10 +168,10 @@ async def _serve(prepared: Prepared, value: Any, context: OperationContext) -> A
     try:
         return await prepared.registration.handler(value, context)
     except CallError as error:
-        shown = _shown_failure(prepared, error)
-        if shown is error:
+        failure = _shown_failure(prepared, error)
+        if failure is error:
             raise
-        raise shown from error
+        raise failure from error
     except Exception as error:
         get_logger().error(
             "operation_failed",

@@ -218,7 +218,9 @@ class _Reader:
                 return "Any"
 
     def union(self, branches: list[Any], name: str, *, depth: int) -> str:
-        types = [self.type(one, f"{name}{number}", depth=depth + 1) for number, one in enumerate(branches, 1)]
+        types = [
+            self.type(branch, f"{name}{number}", depth=depth + 1) for number, branch in enumerate(branches, 1)
+        ]
         return "Any" if "Any" in types else " | ".join(dict.fromkeys(types))
 
     def literal(self, values: list[Any]) -> str:
@@ -227,10 +229,10 @@ class _Reader:
         return f"Literal[{', '.join(dict.fromkeys(map(ascii, values)))}]"
 
     def reference(self, reference: str, *, depth: int) -> str:
-        found = resolve(self.root, reference, self.anchors)
-        if found is None:
+        target = resolve(self.root, reference, self.anchors)
+        if target is None:
             return "Any"
-        pointer, schema = found
+        pointer, schema = target
         if pointer in self.named:
             return self.named[pointer]
         return self.type_at(pointer, schema, depth=depth)

@@ -141,12 +141,12 @@ class _Cast:
         pointer, schema = self._entered(at, depth)
         if type(schema) is not dict or not isinstance(value, dict):
             return 0
-        fields, given = cast("dict[str, Any]", schema), cast("dict[str, Any]", value)
+        fields, members = cast("dict[str, Any]", schema), cast("dict[str, Any]", value)
         declared: dict[str, Any] = fields.get("properties") or {}
         score = 0
         for name, inner in declared.items():
-            if name in given:
-                fits = self.compiled.is_valid_at(f"{pointer}/properties/{escape(name)}", given[name])
+            if name in members:
+                fits = self.compiled.is_valid_at(f"{pointer}/properties/{escape(name)}", members[name])
                 # A constant that tags a variant outweighs everything else.
                 is_tag = isinstance(inner, dict) and "const" in inner
                 score += 1 + (fits * (1000 if is_tag else 1))

@@ -349,7 +349,10 @@ def _query(query: QueryDocument, fields: Fields) -> QueryCapabilities:
             FieldName(name): tuple(RangeOperator(operator) for operator in operators)
             for name, operators in query.range_filters.items()
         },
-        expand=tuple(Expansion(one.name, *_limits(one.default_limit, one.max_limit)) for one in query.expand),
+        expand=tuple(
+            Expansion(expand.name, *_limits(expand.default_limit, expand.max_limit))
+            for expand in query.expand
+        ),
         lexical_fields=_with_people(_names(query.search.lexical_fields), fields),
         semantic_fields=_names(query.search.semantic_fields),
         aggregations=None
@@ -396,9 +399,9 @@ def _names(names: Iterable[str]) -> tuple[FieldName, ...]:
 
 
 def _refuse(problems: Iterable[Problem]) -> None:
-    found = list(problems)
-    if found:
-        raise _invalid(found)
+    listed = list(problems)
+    if listed:
+        raise _invalid(listed)
 
 
 def _invalid(problems: Sequence[Problem]) -> InvalidDeclaration:

@@ -186,10 +186,10 @@ def _output(pointer: str, old: Any, new: Any) -> Iterator[SchemaChange]:
         yield from _Comparison(is_input=False).schemas(pointer, old, new)
 
 
-def _equal(one: Any, other: Any) -> bool:
-    if one is _MISSING or other is _MISSING:
-        return one is other
-    return canonical_json(one) == canonical_json(other)
+def _equal(first: Any, other: Any) -> bool:
+    if first is _MISSING or other is _MISSING:
+        return first is other
+    return canonical_json(first) == canonical_json(other)
 
 
 def _or_any(schema: Any) -> Any:
@@ -314,7 +314,7 @@ def _set_of(value: Any) -> frozenset[bytes] | None:
     if "number" in values:
         # Every integer is a number, so that going from one to the other is no change of kind.
         values = [*values, "integer"]
-    return frozenset(canonical_json(one) for one in values)
+    return frozenset(canonical_json(allowed) for allowed in values)
 
 
 def _names(value: Any) -> frozenset[str]:

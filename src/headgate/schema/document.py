@@ -21,7 +21,7 @@ Names = Annotated[list[Text], pydantic.Field(min_length=1)]
 
 
 class _DocumentPart(BaseModel):
-    # Built at the first use: most processes read no declaration from outside.
+    # Built at the first use, so defaults come from factories: most processes read no declaration from outside.
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
@@ -107,7 +107,7 @@ class QueryDocument(_DocumentPart):
 
     range_filters: dict[Text, list[Literal["gte", "gt", "lte", "lt"]]] = {}
     expand: list[ExpandDocument] = []
-    search: SearchDocument = SearchDocument()
+    search: SearchDocument = pydantic.Field(default_factory=SearchDocument)
     aggregations: AggregationsDocument | None = None
 
 
@@ -118,12 +118,12 @@ class StreamDocument(_DocumentPart):
     primary_key: Names
     selection: SelectionDocument
     description: str = ""
-    display: StreamDisplayDocument = StreamDisplayDocument()
+    display: StreamDisplayDocument = pydantic.Field(default_factory=StreamDisplayDocument)
     cursor_field: Text | None = None
     consent_time_field: Text | None = None
     views: list[ViewDocument] = []
     relationships: list[RelationshipDocument] = []
-    query: QueryDocument = QueryDocument()
+    query: QueryDocument = pydantic.Field(default_factory=QueryDocument)
 
 
 class PresetStreamDocument(_DocumentPart):
@@ -202,10 +202,10 @@ def follow(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, A
         reference = schema.get("$ref")
         if not isinstance(reference, str):
             return schema
-        found = _at_pointer(root, reference)
-        if found is None:
+        target = _at_pointer(root, reference)
+        if target is None:
             return {}
-        schema = found
+        schema = target
     return {}
 
 
@@ -231,10 +231,10 @@ def children(value: object) -> list[tuple[str, object]]:
 def _at_pointer(root: Mapping[str, Any], reference: str) -> Mapping[str, Any] | None:
     if not reference.startswith("#"):
         return None
-    found: object = root
+    node: object = root
     for part in reference[1:].split("/")[1:]:
         key = unescape(part)
-        if not isinstance(found, Mapping) or key not in found:
+        if not isinstance(node, Mapping) or key not in node:
             return None
-        found = cast("Mapping[str, object]", found)[key]
-    return cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else None
+        node = cast("Mapping[str, object]", node)[key]
+    return cast("Mapping[str, Any]", node) if isinstance(node, Mapping) else None

@@ -160,8 +160,8 @@ def guard_schema(schema: Any, limits: SchemaLimits = FOREIGN, budget: PatternBud
     width = _width(graph)
     if limits.patterns is not Engine.LINEAR:
         return Guarded(root, width=width)
-    found = _without_hard_patterns(root, graph, budget or PatternBudget(_MAX_PATTERNS))
-    return replace(found, width=width)
+    loosened = _without_hard_patterns(root, graph, budget or PatternBudget(_MAX_PATTERNS))
+    return replace(loosened, width=width)
 
 
 def _refuse(rule: str, pointer: str, message: str) -> NoReturn:
@@ -225,10 +225,10 @@ def _targets(
         reference = node[keyword]
         if not isinstance(reference, str) or not reference.startswith("#"):
             _refuse("reference", pointer, "A reference leads outside the schema.")
-        found = resolve(root, reference, anchors)
-        if found is None:
+        target = resolve(root, reference, anchors)
+        if target is None:
             _refuse("reference", pointer, "A reference leads nowhere.")
-        yield Subschema(keyword, found[0], found[1], in_place=True)
+        yield Subschema(keyword, target[0], target[1], in_place=True)
 
 
 def _check_cycles(graph: _Graph) -> None:
@@ -309,9 +309,9 @@ def _without_hard_patterns(root: dict[str, Any], graph: _Graph, budget: PatternB
         return Guarded(root)
     loosened: dict[str, Any] = copy.deepcopy(root)
     for pointer in hard:
-        found = resolve(loosened, "#" + pointer, {})
-        assert found is not None
-        _loosen(found[1], runs)
+        target = resolve(loosened, "#" + pointer, {})
+        assert target is not None
+        _loosen(target[1], runs)
     return Guarded(loosened, tuple(f"A pattern at '#{pointer}' is not checked." for pointer in hard))
 
 

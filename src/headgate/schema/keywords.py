@@ -72,10 +72,10 @@ def resolve(root: Any, reference: str, anchors: Mapping[str, str]) -> tuple[str,
     pointer = fragment if not fragment or fragment.startswith("/") else anchors.get(fragment)
     if pointer is None:
         return None
-    found = root
+    node = root
     for step in pointer.split("/")[1:]:
-        found = _step(found, unescape(step))
-    return (pointer, found) if is_schema(found) else None
+        node = _step(node, unescape(step))
+    return (pointer, node) if is_schema(node) else None
 
 
 def _step(container: Any, step: str) -> Any:
@@ -89,12 +89,12 @@ def _step(container: Any, step: str) -> Any:
 
 def anchors_of(schema: Any) -> dict[str, str]:
     """Collect the named places of a schema."""
-    found: dict[str, str] = {}
+    anchors: dict[str, str] = {}
     for pointer, node in _nodes(schema):
         for keyword in ("$anchor", "$dynamicAnchor"):
             if isinstance(node.get(keyword), str):
-                found.setdefault(node[keyword], pointer)
-    return found
+                anchors.setdefault(node[keyword], pointer)
+    return anchors
 
 
 def nodes_of(schema: Any) -> Iterator[Mapping[str, Any]]:

@@ -70,11 +70,11 @@ def is_deeper_than(value: Any, levels: int) -> bool:
 
 def is_larger_than(value: Any, nodes: int) -> bool:
     """Return whether a JSON value holds more values; stops counting there."""
-    waiting, found = [value], 1
+    waiting, count = [value], 1
     while waiting:
         inside = _inside(waiting.pop())
-        found += len(inside)
-        if found > nodes:
+        count += len(inside)
+        if count > nodes:
             return True
         waiting += inside
     return False

@@ -9,7 +9,7 @@ import pytest
 
 from headgate.store.format.segments import POSITION_BITS
 from headgate.store.search import ranking
-from headgate.store.search.ranking import NOWHERE, Occurrences, TextColumns, restricted
+from headgate.store.search.ranking import Occurrences, TextColumns, nowhere, restricted
 
 _TEXTS, _RECORDS = 3000, 1000
 
@@ -47,6 +47,6 @@ def test_occurrences_in_chosen_records_are_those_of_a_look_at_each(
 
 
 def test_a_word_that_is_nowhere_has_no_texts() -> None:
-    texts = _columns(np.random.default_rng(1)).texts_of(NOWHERE)
+    texts = _columns(np.random.default_rng(1)).texts_of(nowhere())
     assert len(texts.records) == len(texts.firsts) == 0
-    assert len(restricted(NOWHERE, texts, np.arange(_RECORDS), _RECORDS).keys) == 0
+    assert len(restricted(nowhere(), texts, np.arange(_RECORDS), _RECORDS).keys) == 0

@@ -125,8 +125,8 @@ BUGS = (
         _CHANGED,
         "a log that cannot be checked ends like a changed one",
         _VERIFY,
-        "raise LogUnverifiable(f\"{found['unchecked']}",
-        "raise IntegrityBroken(f\"{found['unchecked']}",
+        "raise LogUnverifiable(f\"{document['unchecked']}",
+        "raise IntegrityBroken(f\"{document['unchecked']}",
     ),
     # Damaged keys and a damaged head
     Bug(

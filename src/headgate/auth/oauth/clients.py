@@ -8,15 +8,18 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-from authlib.oauth2.rfc6749 import ClientMixin
-from authlib.oauth2.rfc7591.errors import InvalidClientMetadataError, InvalidRedirectURIError
+from authlib.oauth2.rfc6749 import ClientMixin, OAuth2Error
 
 from headgate.auth.keys import digest_of, fresh_id
 from headgate.model.ids import is_plain
 
+# Authlib has classes of these errors in a package that imports its JWT library, which is slow.
+_bad_metadata = partial(OAuth2Error, error="invalid_client_metadata")
+_bad_uri = partial(OAuth2Error, error="invalid_redirect_uri")
 MAX_URIS, MAX_URI_CHARS = 10, 512
 #: Private-use schemes can be claimed by any program of a device, so only these exact addresses are accepted.
 PRIVATE_USE = frozenset({"cursor://anysphere.cursor-mcp/oauth/callback"})
@@ -149,7 +152,7 @@ def from_registration(document: Mapping[str, Any], *, now: int) -> tuple[OAuthCl
     """Make a client of what it sent to register (RFC 7591), and its secret if it asked for one."""
     method = document.get("token_endpoint_auth_method", NONE)
     if method not in AUTH_METHODS:
-        raise InvalidClientMetadataError("token_endpoint_auth_method must be one that the metadata lists.")
+        raise _bad_metadata("token_endpoint_auth_method must be one that the metadata lists.")
     secret = None if method == NONE else secrets.token_urlsafe(32)
     client = _claimed(document, fresh_id("cli"), ClientOrigin.REGISTERED, now)
     return replace(client, secret=None if secret is None else digest_of(secret)), secret
@@ -167,9 +170,9 @@ def is_document_url(client_id: str) -> bool:
 def from_document(client_id: str, document: Mapping[str, Any], *, now: int) -> OAuthClient:
     """Make a client of the document at its id."""
     if document.get("client_id") != client_id:
-        raise InvalidClientMetadataError("The document names another client_id.")
+        raise _bad_metadata("The document names another client_id.")
     if document.get("token_endpoint_auth_method", NONE) != NONE or "client_secret" in document:
-        raise InvalidClientMetadataError("A client that is known by a document has no secret.")
+        raise _bad_metadata("A client that is known by a document has no secret.")
     return _claimed(document, client_id, ClientOrigin.DOCUMENT, now)
 
 
@@ -188,11 +191,10 @@ def _claimed(document: Mapping[str, Any], client_id: str, origin: ClientOrigin, 
 def _redirect_uris(document: Mapping[str, Any]) -> tuple[str, ...]:
     uris = _texts(document.get("redirect_uris"))
     # A client that only runs on devices has no address to be answered at.
-    needs_none = CODE not in _grant_types(document)
-    if (not uris and not needs_none) or len(uris) > MAX_URIS:
-        raise InvalidRedirectURIError(f"redirect_uris must hold 1 to {MAX_URIS} addresses.")
+    if len(uris) > MAX_URIS or (not uris and CODE in _grant_types(document)):
+        raise _bad_uri(f"redirect_uris must hold 1 to {MAX_URIS} addresses.")
     if not all(map(is_allowed_uri, uris)):
-        raise InvalidRedirectURIError("A redirect URI must be https, or http on a loopback address.")
+        raise _bad_uri("A redirect URI must be https, or http on a loopback address.")
     return tuple(uris)
 
 
@@ -202,7 +204,7 @@ def _grant_types(document: Mapping[str, Any]) -> tuple[str, ...]:
     # What is not offered is left out, and the answer says what remains (RFC 7591, section 3.2.1).
     offered = [grant_type for grant_type in GRANT_TYPES if grant_type in _texts(document["grant_types"])]
     if not {CODE, DEVICE} & set(offered):
-        raise InvalidClientMetadataError("grant_types must hold authorization_code or the device code.")
+        raise _bad_metadata("grant_types must hold authorization_code or the device code.")
     return tuple(offered)
 
 
@@ -210,5 +212,5 @@ def _texts(value: Any) -> Sequence[str]:
     if value is None:
         return ()
     if not isinstance(value, list) or not all(isinstance(text, str) for text in cast("list[Any]", value)):
-        raise InvalidClientMetadataError("Lists must hold texts.")
+        raise _bad_metadata("Lists must hold texts.")
     return cast("list[str]", value)

@@ -35,7 +35,10 @@ async def fetch_document(url: str, options: DialOptions = _OPTIONS) -> FetchedDo
         raise UpstreamUnreachable(type(error).__name__) from None
     finally:
         await transport.aclose()
-    found = response.headers
+    received = response.headers
     return FetchedDocument(
-        response.status_code, found.get("content-type", ""), found.get("cache-control", ""), content
+        response.status_code,
+        received.get("content-type", ""),
+        received.get("cache-control", ""),
+        content,
     )

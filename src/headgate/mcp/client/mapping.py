@@ -123,8 +123,8 @@ def map_tool(definition: Any, naming: Naming, patterns: PatternBudget | None = N
     name: str = fields["name"]
     notes: list[str] = []
     header_map = _header_map(name, fields["inputSchema"]) if naming.has_param_headers else {}
-    given = _compiled(name, "inputSchema", fields["inputSchema"], patterns)
-    notes += given.notes
+    compiled_input = _compiled(name, "inputSchema", fields["inputSchema"], patterns)
+    notes += compiled_input.notes
     declared = fields.get("outputSchema")
     output = None if not declared else _compiled(name, "outputSchema", declared, patterns)
     notes += output.notes if output is not None else ()
@@ -141,7 +141,7 @@ def map_tool(definition: Any, naming: Naming, patterns: PatternBudget | None = N
         definition=fields,
         digest=digest_of_tool,
         spec=_spec(fields, naming, description[:_MAX_DESCRIPTION], digest_of_tool, own),
-        input=given,
+        input=compiled_input,
         output=output,
         errors={definition.code: compiled for definition, compiled in declared_errors},
         header_map=header_map,
@@ -328,12 +328,12 @@ def _declared_errors(
     declared = cast("Mapping[str, Any]", meta).get(ERRORS_META_KEY) if isinstance(meta, Mapping) else None
     if not isinstance(declared, list):
         return []
-    found: dict[str, tuple[ErrorDefinition, CompiledSchema]] = {}
+    by_code: dict[str, tuple[ErrorDefinition, CompiledSchema]] = {}
     for entry in cast("list[Any]", declared)[:_MAX_ERRORS]:
         pair = _error_definition(entry, patterns)
         if pair is not None:
-            found.setdefault(pair[0].code, pair)
-    return list(found.values())
+            by_code.setdefault(pair[0].code, pair)
+    return list(by_code.values())
 
 
 def _error_definition(

@@ -107,11 +107,11 @@ class QuestionHandler:
         return _checked(reply, compiled)
 
     async def next_round(
-        self, asked: Mapping[str, Any], *, progress: Progress, token: Secret | None, deadline: float
+        self, result: Mapping[str, Any], *, progress: Progress, token: Secret | None, deadline: float
     ) -> dict[str, Any]:
         """Reply to a result that asks for input; return what the repeated call must carry in addition."""
-        requests = _fields(asked.get("inputRequests") or {}, "What the tool asks for is not an object.")
-        state = asked.get("requestState")
+        requests = _fields(result.get("inputRequests") or {}, "What the tool asks for is not an object.")
+        state = result.get("requestState")
         self._check_limits(requests, state, progress)
         more: dict[str, Any] = {}
         if requests:
@@ -171,8 +171,9 @@ def _form(schema: Any) -> CompiledSchema:
     fields = _fields(schema, "A question of the server has no schema.")
     properties = _fields(fields.get("properties") or {}, "A question of the server has no fields.")
     plain = all(
-        isinstance(one, Mapping) and cast("Mapping[str, Any]", one).get("type") in _PLAIN
-        for one in properties.values()
+        isinstance(property_schema, Mapping)
+        and cast("Mapping[str, Any]", property_schema).get("type") in _PLAIN
+        for property_schema in properties.values()
     )
     if fields.get("type") != "object" or not plain or len(properties) > _MAX_FIELDS:
         raise _rejected("The server asks for more than a few plain values.")

@@ -195,16 +195,16 @@ async def _search(registry: Registry, arguments: dict[str, Any], identity: Ident
     cursor: str = arguments.get("cursor", "0")
     if not (cursor.isascii() and cursor.isdecimal() and len(cursor) < _CURSOR_CHARS):
         raise CallError("INVALID_INPUT", "The cursor is not one of this tool.")
-    found = search(
+    page = search(
         registry,
         identity,
         arguments.get("query", ""),
         limit=arguments.get("limit", SEARCH_LIMIT),
         offset=int(cursor),
     )
-    structured: dict[str, Any] = {"operations": [summary(spec) for spec in found.specs]}
-    if found.next_offset is not None:
-        structured["nextCursor"] = str(found.next_offset)
+    structured: dict[str, Any] = {"operations": [summary(spec) for spec in page.specs]}
+    if page.next_offset is not None:
+        structured["nextCursor"] = str(page.next_offset)
     return ToolResult(structured, _mirror(structured))
 
 
@@ -288,12 +288,12 @@ def _too_large(size: int) -> CallError:
 
 def _shown(error: CallError) -> dict[str, Any]:
     wire = error_to_dict(error)
-    given = wire.pop("details", None)
-    size = _size(given)
+    raw_details = wire.pop("details", None)
+    size = _size(raw_details)
     # Details too large for an answer are left out; its code and message are not.
-    details, problem = copy_json(None if size is not None and size > MAX_ANSWER_BYTES else given)
-    shown = wire if details is None or problem else {**wire, "details": details}
-    return {**shown, "hint": error.hint} if error.hint else shown
+    details, problem = copy_json(None if size is not None and size > MAX_ANSWER_BYTES else raw_details)
+    document = wire if details is None or problem else {**wire, "details": details}
+    return {**document, "hint": error.hint} if error.hint else document
 
 
 def _mirror(structured: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -52,10 +52,10 @@ def gateway_server(registry: Registry, identity_of: IdentityOf, *, version: str)
     ) -> types.CallToolResult:
         request: Request[Any] | None = context.request
         identity = None if request is None else await identity_of(request)
-        given = await answer(registry, params.name, params.arguments, identity=identity)
-        if given is None:
+        result = await answer(registry, params.name, params.arguments, identity=identity)
+        if result is None:
             raise MCPError(code=types.INVALID_PARAMS, message="Unknown tool")
-        return _result(given)
+        return _result(result)
 
     return Server(
         "headgate-operations",

@@ -16,14 +16,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain, compress
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
+from headgate.store.format.arrays import np
 from headgate.store.format.languages import FREQUENT, bits_of, languages_of
 
-Numbers = NDArray[Any]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Numbers: TypeAlias = "NDArray[Any]"
 #: The time of a text without one: before all others.
 NO_TIME = -(1 << 63)
 #: A merged segment has at most so many texts, and so many occurrences: merging takes time and memory.

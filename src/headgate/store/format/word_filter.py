@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from zlib import crc32
 
-import numpy as np
-
+from headgate.store.format.arrays import np
 from headgate.store.format.segments import Numbers
 
 _BITS_A_WORD = 16
-_MIX = np.uint64(0x9E3779B97F4A7C15)
-_HALF = np.uint64(32)
+_MIX = 0x9E3779B97F4A7C15
+_HALF = 32
 
 
 def word_filter(words: Collection[bytes]) -> bytes:
@@ -52,7 +51,7 @@ class FilterTable:
 
 def _hashes(words: Collection[bytes]) -> tuple[Numbers, Numbers]:
     first = np.fromiter(map(crc32, words), np.uint64, len(words))
-    return first, first * _MIX >> _HALF
+    return first, first * np.uint64(_MIX) >> np.uint64(_HALF)
 
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"

@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-import numpy as np
-
+from headgate.store.format.arrays import np
 from headgate.store.format.vectors import Bytes, Floats, quantised
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from headgate.errors import IntegrityBroken
 from headgate.model.ids import FieldName, RecordId
 from headgate.model.plan import Reach, SearchPlan, SearchReach, Term
 from headgate.model.record import Record
 from headgate.model.rows import Hit, Snippet
+from headgate.store.format.arrays import np
 from headgate.store.format.records import CHUNK_CHARS, long_notes, searched_text_in
 from headgate.store.format.segments import POSITION_BITS
 from headgate.store.queries.rows import FoundRow, RecordMaker, read_chunks, readable_rows

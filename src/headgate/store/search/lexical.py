@@ -11,12 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-
 from headgate.errors import CursorExpired
 from headgate.model.plan import SearchPlan, SearchPosition
 from headgate.model.query import SearchSort
 from headgate.model.rows import SearchPage, Understood
+from headgate.store.format.arrays import np
 from headgate.store.format.segments import Numbers
 from headgate.store.queries.rows import readable_keys
 from headgate.store.queries.scope import passing

@@ -13,10 +13,10 @@ from headgate.store.search.query import Need, WordChoice
 from headgate.store.search.ranking import (
     CORRECTED_FACTOR,
     FORM_FACTOR,
-    NOWHERE,
     PREFIX_FACTOR,
     Occurrences,
     in_a_row,
+    nowhere,
     together,
 )
 from headgate.store.search.visible_text import VisibleText, WordPlace
@@ -73,7 +73,7 @@ class Matcher:
         """Find words that differ from a need's by one typing error; its own words are nowhere."""
         word = need.single
         if word is None or len(word.decode()) < _CORRECTED_FROM_CHARS or not word.decode().isalpha():
-            return FoundNeed(NOWHERE, {})
+            return FoundNeed(nowhere(), {})
         typed = word.decode()
         places = self._text.beginning(
             self._database, word[: _near_start(word)], lambda other: is_one_error_away(typed, other.decode())

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field as member
 from typing import NamedTuple
 
 import msgspec
-import numpy as np
 
 from headgate.errors import CursorExpired
 from headgate.model.ids import FieldName
@@ -19,6 +18,7 @@ from headgate.model.plan import Reach, SearchPlan, SearchPosition, SearchReach, 
 from headgate.model.query import SearchMode, SearchSort
 from headgate.model.record import Record
 from headgate.model.rows import Hit, SearchPage, Understood
+from headgate.store.format.arrays import np
 from headgate.store.format.records import RID_SHIFT, long_notes, searched_text_in, shelf_rows
 from headgate.store.format.vectors import Bytes, Floats, inverse_lengths, similarities
 from headgate.store.queries.rows import FoundRow, read_chunks, readable_keys

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-import numpy as np
-
+from headgate.store.format.arrays import np
 from headgate.store.format.segments import POSITION_BITS, Numbers
 
 #: How much the field counts in which a word stands.
@@ -42,7 +41,8 @@ class Occurrences(NamedTuple):
     factors: Numbers
 
 
-NOWHERE = Occurrences(np.empty(0, np.int64), np.empty(0, np.float64))
+def nowhere() -> Occurrences:
+    return Occurrences(np.empty(0, np.int64), np.empty(0, np.float64))
 
 
 class HoldingTexts(NamedTuple):
@@ -99,7 +99,7 @@ class Held(NamedTuple):
 def together(occurrences: Sequence[Occurrences]) -> Occurrences:
     """Put occurrences together."""
     if not occurrences:
-        return NOWHERE
+        return nowhere()
     if len(occurrences) == 1:
         return occurrences[0]
     return Occurrences(*(np.concatenate(column) for column in zip(*occurrences, strict=True)))
@@ -218,7 +218,7 @@ def in_a_row(words: Sequence[Occurrences]) -> Occurrences:
     keys = every[0]
     for others in every[1:]:
         if not len(others):
-            return NOWHERE
+            return nowhere()
         places = np.minimum(np.searchsorted(others, keys), len(others) - 1)
         keys = keys[others[places] == keys]
     return Occurrences(keys, np.ones(len(keys)))

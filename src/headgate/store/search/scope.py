@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 import msgspec
-import numpy as np
 
 from headgate import memory
 from headgate.model.declaration import PEOPLE_FIELDS, TITLE_FIELDS
 from headgate.model.grant import TimeConstraint
 from headgate.model.ids import FieldName, RecordId
 from headgate.model.plan import SearchReach
+from headgate.store.format.arrays import np
 from headgate.store.format.records import N_MASK
 from headgate.store.format.segments import NO_TIME, Numbers
 from headgate.store.search.ranking import PEOPLE_WEIGHT, PROSE_WEIGHT, TITLE_WEIGHT

@@ -14,11 +14,11 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 import msgspec
-import numpy as np
 
 from headgate import memory
 from headgate.model.ids import FieldName
 from headgate.model.plan import SearchReach
+from headgate.store.format.arrays import np
 from headgate.store.format.languages import DEFAULT_LANGUAGE, languages_in
 from headgate.store.format.records import RID_SHIFT
 from headgate.store.format.segments import (
@@ -34,7 +34,7 @@ from headgate.store.format.segments import (
     unpack_texts,
 )
 from headgate.store.format.word_filter import FilterTable, word_filter
-from headgate.store.search.ranking import NOWHERE, Occurrences, TextColumns
+from headgate.store.search.ranking import Occurrences, TextColumns, nowhere
 from headgate.store.search.scope import Bounds, SearchedField, SearchScope, SizedMemory, inside
 from headgate.store.sql.database import Database
 from headgate.store.sql.word_segments import LEAF_SHIFT, checked_leaf, dead_texts, read_leaves
@@ -301,7 +301,7 @@ class VisibleText:
         At most so many occurrences are read, those of the newest segments first.
         """
         if not places:
-            return FoundWords(NOWHERE, {})
+            return FoundWords(nowhere(), {})
         leaves, read = self._leaves_within(database, {at.lid for at in places}, most)
         every, places = places, [at for at in places if at.lid in leaves]
         parts = [_part_of(leaves[lid], place) for _, lid, place in places]

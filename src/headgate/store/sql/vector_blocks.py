@@ -7,9 +7,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from headgate.errors import IntegrityBroken
+from headgate.store.format.arrays import np
 from headgate.store.format.records import N_MASK, RID_SHIFT, shelf_rows
 from headgate.store.sql.database import Database
 

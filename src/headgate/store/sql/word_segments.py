@@ -7,12 +7,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-import numpy as np
-
 from headgate import memory
 from headgate.errors import IntegrityBroken
 from headgate.store.format import analyser
 from headgate.store.format.analyser import index_tokens
+from headgate.store.format.arrays import np
 from headgate.store.format.records import N_MASK, RID_SHIFT
 from headgate.store.format.segments import (
     OCCURRENCES_MOST,
