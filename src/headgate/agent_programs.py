@@ -67,7 +67,6 @@ class AgentProgram:
         return root.joinpath(*rest)
 
     def entry(self, server: StdioServer | HttpServer) -> dict[str, Any]:
-        """Write the entry for a server."""
         if isinstance(server, StdioServer):
             command, *arguments = server.command
             environment = {"env": dict(server.environment)} if server.environment else {}

@@ -58,7 +58,6 @@ async def _stored_kind(settings: Settings, token: str) -> str | None:
 
 
 async def _serve(settings: Settings, token: str, session: StdioSession) -> None:
-    """Serve a session that has begun."""
     from headgate.mcp.serve.reader import HandleMaker, Reader
     from headgate.reading.home import ReadContext
     from headgate.reading.local import LocalResourceServer, LocalWithoutModel

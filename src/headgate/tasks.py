@@ -83,7 +83,6 @@ class Supervisor:
     def start(
         self, loop: str, step: Step, *, subject: str = "", most_seconds: float = LAST_PAUSE_SECONDS
     ) -> asyncio.Task[None]:
-        """Repeat a step in a task."""
         return asyncio.create_task(
             self.keep(loop, step, subject=subject, most_seconds=most_seconds), name=f"headgate: {loop}"
         )

@@ -284,7 +284,6 @@ class Services:
 
     @cached_property
     def gateway_callers(self) -> GatewayCallers:
-        """The callers of the gateway."""
         from headgate.auth.gateway import GatewayCallers
 
         return GatewayCallers(self.oauth_store, self.settings.gateway_clients, self.clock)

@@ -67,7 +67,6 @@ async def who_read(
 
 
 def read_event(entry: AuditEntry) -> Disclosure:
-    """Decode the event of an entry."""
     return msgspec.json.decode(entry.event, type=Disclosure)
 
 

@@ -276,7 +276,6 @@ def whole_number(text: str, most: int, param: str) -> int:
 
 
 def conditions_of(choice: ConsentChoice, client_id: str, precise: PreciseRequest | None) -> Conditions:
-    """Make the conditions of a choice."""
     return Conditions(
         ClientId(client_id),
         DEFAULT_PURPOSE if precise is None else precise.purpose_code,

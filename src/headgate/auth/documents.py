@@ -45,7 +45,6 @@ def grant_document(grant: Grant) -> dict[str, Any]:
 
 
 def stream_document(stream: StreamGrant) -> dict[str, Any]:
-    """Write what is granted of one stream."""
     document: dict[str, Any] = {
         "name": stream.name,
         "instance_ids": list(stream.connection_ids),

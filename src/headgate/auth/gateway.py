@@ -81,7 +81,6 @@ class GatewayCallers:
         return tuple(map(_caller, await self._store.all(_CALLER)))
 
     async def holder(self, token: str) -> str | None:
-        """Find whose gateway token this is."""
         name = await self._store.get(_TOKEN, digest_of(token))
         return None if name is None else name.decode()
 

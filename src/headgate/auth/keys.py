@@ -29,7 +29,6 @@ def mint() -> str:
 
 
 def digest_of(token: str) -> bytes:
-    """Return what a token is looked up by."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 
@@ -74,7 +73,6 @@ class HomeSealer(Sealer):
         self._inner = Sealer(ring)
 
     def seal(self, kind: Kind, payload: bytes, *, binding: bytes = b"", expires_at: int | None = None) -> str:
-        """Seal a payload with the newest key."""
         return self._current_sealer().seal(kind, payload, binding=binding, expires_at=expires_at)
 
     def open(self, kind: Kind, token: str, *, binding: bytes = b"", now: int = NEVER) -> bytes:

@@ -74,7 +74,6 @@ class RequestLimits:
         self._failed_tokens = TokenBuckets(_FAILED_TOKENS_A_SECOND, _FAILED_TOKEN_BURST, clock)
 
     def check_rate(self, token: str) -> None:
-        """Count a request of a token."""
         if self._rate and not self._requests.take(sha256(token.encode("latin-1")).digest()[:12]):
             raise RateLimited(data={"retry_after_seconds": 1})
 

@@ -83,7 +83,6 @@ class Passkeys:
         return self._parties.get(_LOCAL)
 
     async def all(self) -> Sequence[Passkey]:
-        """List the passkeys."""
         return await self._store.passkeys()
 
     async def usable(self, party: PasskeyParty | None) -> bool:
@@ -149,7 +148,6 @@ class Passkeys:
         return used
 
     async def remove(self, mark: str) -> None:
-        """Remove a passkey by its mark."""
         passkey = next((candidate for candidate in await self.all() if passkey_mark(candidate) == mark), None)
         if passkey is None or not await self._store.remove_passkey(passkey.id):
             raise NotFound("There is no such passkey.")

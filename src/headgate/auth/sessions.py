@@ -41,7 +41,6 @@ class Passwords:
         self._turns = asyncio.Semaphore(_AT_ONCE)
 
     async def hash(self, password: str) -> str:
-        """Hash a new password."""
         if len(password) < LEAST_CHARS or len(password.encode()) > _MOST_BYTES:
             raise InvalidRequest(
                 f"A password has at least {LEAST_CHARS} characters.",
@@ -143,7 +142,6 @@ class OwnerSessions:
         self._limits = limits or SignInLimits()
 
     async def has_password(self) -> bool:
-        """Return whether the owner has set a password."""
         return await self._store.password() is not None
 
     async def make_link(self) -> str:

@@ -279,7 +279,6 @@ def fetch_site(request: WebRequest) -> str | None:
 
 
 def query_of(request: WebRequest) -> Form:
-    """Read the query of a request."""
     return _fields(request.scope["query_string"])
 
 

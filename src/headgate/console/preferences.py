@@ -101,7 +101,6 @@ def _erase_page(request: OwnerRequest, card: View, problem: str = "") -> HttpRep
 async def settings_page_view(
     console: Services, request: OwnerRequest, *, problem: str = "", backup_problem: str = ""
 ) -> View:
-    """Collect what the page of settings shows."""
     tokens = tuple(
         View(
             mark=token_mark(token),

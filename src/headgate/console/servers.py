@@ -37,7 +37,6 @@ async def show(console: Services, request: OwnerRequest) -> HttpReply:
 
 
 async def list_again(console: Services, request: OwnerRequest) -> HttpReply:
-    """Ask a server for its tools again."""
     await request.form()
     try:
         await _gateway(console).list_again(request.places["server"])

@@ -64,7 +64,6 @@ def problem(check: str, text: str, advice: str) -> Finding:
 
 
 def judge_address(public_url: str) -> Iterator[Finding]:
-    """Judge the public address as it is written."""
     if not public_url:
         yield Finding(
             "address", Level.WARNING, "No public_url is set: only agents on this machine can connect.",

@@ -37,8 +37,6 @@ _CALL = b'{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}'
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """What is looked at."""
-
     settings: Settings
     #: Where the server answers; empty if it does not run and no public address is set.
     address: str

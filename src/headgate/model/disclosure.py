@@ -42,7 +42,6 @@ def shown_records(parts: Iterable[Disclosed]) -> set[ShownRecord]:
 
 
 def count_records(parts: Sequence[Disclosed]) -> int:
-    """Count the records that parts show, each once."""
     return len({*parts[0].record_ids}) if len(parts) == 1 else len(shown_records(parts))
 
 

@@ -123,7 +123,6 @@ class Grant:
         _need_some_and_no_twins("streams", [stream.name for stream in self.streams])
 
     def stream(self, name: StreamName) -> StreamGrant | None:
-        """Return the grant of one stream, or None."""
         return next((stream for stream in self.streams if stream.name == name), None)
 
 

@@ -58,5 +58,4 @@ class RuleCount(msgspec.Struct, frozen=True):
 
     @property
     def total(self) -> int:
-        """How many in all."""
         return sum(self.by_stream.values())

@@ -39,7 +39,6 @@ class SourceCatalog:
         return known[places[0] :] if places else (self.declarations[connector_key],)
 
     def source(self, source_id: str) -> tuple[ConnectorKey, SourceDeclaration] | None:
-        """Find a source by its id."""
         return next(
             ((key, source) for key, source in self.declarations.items() if source.source_id == source_id),
             None,
@@ -94,7 +93,6 @@ class StreamScope:
         )
 
     def on(self, connection_id: ConnectionId) -> StreamScope | None:
-        """Narrow the scope to one of its connections."""
         chosen = [connection for connection in self.connections if connection.id == connection_id]
         return self.among(chosen) if chosen else None
 
@@ -108,7 +106,6 @@ class StreamScope:
         ) and self.capability == other.capability
 
     def among(self, connections: Sequence[Connection]) -> StreamScope:
-        """Narrow the scope to some of its connections."""
         return replace(self, connections=tuple(connections))
 
 

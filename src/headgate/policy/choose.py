@@ -77,7 +77,6 @@ def join(scopes: Sequence[StreamScope]) -> StreamScope | None:
 
 
 def on_connection(scopes: Iterable[StreamScope], connection_id: ConnectionId) -> tuple[StreamScope, ...]:
-    """Narrow scopes to one connection."""
     narrowed = tuple(part for scope in scopes if (part := scope.on(connection_id)) is not None)
     if not narrowed:
         raise ConnectionNotFound(param="connection_id")

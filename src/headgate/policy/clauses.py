@@ -253,7 +253,6 @@ def _expand_limit(capability: RelationCapability, request: ExpandRequest) -> int
 
 
 def searched_scopes(allowance: Allowance, query: SearchQuery) -> tuple[StreamScope, ...]:
-    """Find the streams that a search looks at."""
     if query.mode is not SearchMode.LEXICAL and not allowance.rules.has_meaning:
         raise Unsupported(f"This server has no {query.mode} search.", param="mode")
     return tuple(scope for scope in _named(allowance, query) if _is_searched(scope, query.mode))

@@ -81,7 +81,6 @@ def bookmark_binding(allowance: Allowance, query: ChangesQuery) -> bytes:
 
 
 def search_binding(allowance: Allowance, query: SearchQuery) -> bytes:
-    """Return what a search cursor is bound to."""
     return _digest(allowance, replace(query, cursor=None, limit=0))
 
 
@@ -96,7 +95,6 @@ def seal_position(seals: Seals, position: Position, binding: bytes) -> str:
 
 
 def open_position(seals: Seals, token: str, binding: bytes) -> Position:
-    """Open a page cursor."""
     return _open(seals, Kind.PAGE, token, binding, Position, "cursor")
 
 
@@ -106,7 +104,6 @@ def seal_hit(seals: Seals, position: SearchPosition, binding: bytes) -> str:
 
 
 def open_hit(seals: Seals, token: str, binding: bytes) -> SearchPosition:
-    """Open a search cursor."""
     return _open(seals, Kind.SEARCH, token, binding, SearchPosition, "cursor")
 
 
@@ -117,7 +114,6 @@ def seal_session(seals: Seals, session: ChangesSession, binding: bytes) -> str:
 
 
 def open_session(seals: Seals, token: str, binding: bytes) -> ChangesSession:
-    """Open a cursor inside a session of changes."""
     raw = _open_bytes(seals, Kind.CHANGES, token, binding, "cursor")
     if raw[:1] != b"s":
         raise InvalidCursor(param="cursor")
@@ -142,7 +138,6 @@ def open_bookmark(seals: Seals, token: str, binding: bytes) -> Bookmark:
 
 
 def seal_window(seals: Seals, place: WindowPlace, binding: bytes) -> str:
-    """Seal the place of a window."""
     return _seal(seals, Kind.WINDOW, place, binding)
 
 

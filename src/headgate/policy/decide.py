@@ -92,7 +92,6 @@ class Decision(msgspec.Struct, Generic[_Plan], frozen=True):
 def decide_list(
     allowance: Allowance, query: ListQuery, seals: Seals, *, preview_chars: int | None = None
 ) -> Decision[PagePlan]:
-    """Decide on a page of a stream."""
     _refuse_extras(allowance, filters=query.filters, expand=query.expand, view=query.view)
     scope = choose(allowance, query.stream, query.connection_id, query.connector_key, by_connector=True)
     limit, warnings = _page_limit(query.limit)
@@ -275,7 +274,6 @@ def decide_schema(allowance: Allowance, query: SchemaQuery) -> tuple[StreamScope
 
 
 def decide_streams(allowance: Allowance, connection_id: ConnectionId | None) -> tuple[StreamScope, ...]:
-    """Find the scopes of a list of streams."""
     return allowance.scopes if connection_id is None else on_connection(allowance.scopes, connection_id)
 
 

@@ -63,7 +63,6 @@ def _group_row(plan: AggregatePlan, group: Group) -> Body:
 
 
 def _aggregated_fields(plan: AggregatePlan) -> tuple[FieldName, ...]:
-    """Name the fields that numbers were made of."""
     keys = (key.field if isinstance(key, TimeGroups) else key for key in (plan.group_by, plan.then_by))
     named = [plan.field, *keys, *(condition.field for condition in plan.filters)]
     return tuple(dict.fromkeys(name for name in named if name is not None))

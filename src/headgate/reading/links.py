@@ -63,7 +63,6 @@ def record_path(stream: StreamName, record_id: RecordId) -> str:
 
 
 def window_path(stream: StreamName, record_id: RecordId) -> str:
-    """Return the address of windows into a record."""
     return f"{record_path(stream, record_id)}/field-window"
 
 

@@ -136,7 +136,6 @@ async def changes(read: CurrentRead, query: ChangesQuery, preview_chars: int | N
 async def record(
     read: CurrentRead, query: RecordQuery, preview_chars: int | None, show: ShowRecord | None
 ) -> Served:
-    """Read one record."""
     query = await with_whole_key(read, query)
     plan, scopes, labels = read.decisions.record(query, preview_chars)
     entries = await read.home.store.record(plan)

@@ -135,7 +135,6 @@ class RemoteResourceServer:
         return await self._read(links.connection_link("/v1/streams", connection_id), _List)
 
     async def stream(self, name: StreamName, connection_id: ConnectionId | None = None) -> ReadAnswer:
-        """Ask for one stream."""
         return await self._get(links.connection_link(links.stream_path(name), connection_id))
 
     async def records(

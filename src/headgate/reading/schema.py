@@ -46,7 +46,6 @@ async def schema(read: CurrentRead, query: SchemaQuery) -> Served:
 
 
 async def streams(read: CurrentRead, connection_id: ConnectionId | None) -> Served:
-    """List the streams, one row for each connection."""
     scopes = decide_streams(read.decisions.allowance, connection_id)
     summaries = await _summaries(read, scopes)
     rows = [

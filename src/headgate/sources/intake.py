@@ -41,7 +41,6 @@ class Intake:
     clock: Callable[[], int]
 
     async def connection(self, connection_id: ConnectionId) -> Connection:
-        """Find a connection."""
         for connection in await self.store.connections():
             if connection.id == connection_id:
                 return connection
@@ -68,7 +67,6 @@ class Intake:
         return IngestReport(accepted, tuple(errors), tuple(invalid))
 
     async def remove(self, connection_id: ConnectionId, stream: StreamName, record_id: RecordId) -> None:
-        """Remove a record."""
         if not await self.store.delete_record(connection_id, stream, record_id, at=self.clock()):
             raise NotFound(param="id")
 

@@ -47,7 +47,6 @@ class Secrets:
     read_keyring: Callable[[str, str], str | None] = _from_keyring
 
     def find(self, reference: str) -> Secret:
-        """Look up a secret."""
         check_reference(reference)
         kind, _, where = reference.partition(":")
         if kind == "env":

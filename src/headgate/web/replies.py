@@ -46,7 +46,6 @@ class HttpReply(msgspec.Struct, frozen=True):
 def json_reply(
     document: Mapping[str, Any], status: int = 200, headers: tuple[Header, ...] = JSON_HEADERS
 ) -> HttpReply:
-    """Reply with a JSON document."""
     return HttpReply(msgspec.json.encode(document), status, headers)
 
 
@@ -82,7 +81,6 @@ class ResponseSender:
         return headers
 
     async def reply(self, reply: HttpReply, extra: tuple[Header, ...] = ()) -> None:
-        """Send a reply with some more headers."""
         self.status = reply.status
         headers = self._headers((*reply.headers, *extra))
         if reply.stream is None and reply.status != NO_CONTENT:

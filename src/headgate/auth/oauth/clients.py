@@ -105,7 +105,6 @@ class OAuthClient(ClientMixin):
         return urlsplit(self.id).hostname if self.origin is ClientOrigin.DOCUMENT else None
 
     def get_client_id(self) -> str:
-        """Return the client's id."""
         return self.id
 
     def get_default_redirect_uri(self) -> str:

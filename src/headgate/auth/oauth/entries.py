@@ -146,7 +146,6 @@ def find_all(rows: OAuthRows, kind: type[_E]) -> list[_E]:
 
 
 async def look_up(store: OAuthStore, kind: type[_E], key: bytes | str) -> _E | None:
-    """Read an entry."""
     return _entry(kind, await store.get(KINDS[kind], _key(key)))
 
 
@@ -156,7 +155,6 @@ def put(rows: OAuthRows, key: bytes | str, entry: object, *, expires_at: int | N
 
 
 def drop(rows: OAuthRows, kind: type, key: bytes | str) -> None:
-    """Remove an entry."""
     rows.remove(KINDS[kind], _key(key))
 
 

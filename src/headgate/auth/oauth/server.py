@@ -112,7 +112,6 @@ class TokenServer(AuthorizationServer):
         return entries.find(self.rows, OAuthClient, client_id)
 
     def create_oauth2_request(self, request: OAuth2Request) -> OAuth2Request:
-        """Take the request as it is."""
         return request
 
     def send_signal(self, name: str, *args: object, **kwargs: object) -> None:

@@ -155,7 +155,6 @@ class AuthorizationService:
         entries.put(rows, pending.digest, pending, expires_at=ends_at)
 
     async def pending(self, request_id: str, session: bytes) -> PendingRequest:
-        """Find a request that this session may decide."""
         return _undecided(await entries.look_up(self.store, PendingRequest, digest_of(request_id)), session)
 
     async def approve(

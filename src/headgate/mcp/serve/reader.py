@@ -69,7 +69,6 @@ class KnownKeys:
             self._by_digest.popitem(last=False)
 
     def whole(self, short: RecordRef) -> RecordRef:
-        """Return the reference with its whole key."""
         key = self._by_digest.get(short)
         if key is None:
             raise InvalidResourceUri
@@ -98,7 +97,6 @@ class HandleMaker:
         return text if text is not None and size(text) < size(uri) else uri
 
     def record_uri(self, ref: RecordRef) -> str:
-        """Name a record by a URI."""
         return RECORD + self._seal(Kind.RECORD_HANDLE, self._place(ref))
 
     def window_uri(self, ref: RecordRef, field_path: str, selector: Mapping[str, Any]) -> str:
@@ -133,7 +131,6 @@ class HandleMaker:
         return self._ref(self._open(Kind.RECORD_HANDLE, handle))
 
     def read_window_uri(self, uri: str) -> WindowQuery:
-        """Read a window's URI."""
         match self._open(Kind.WINDOW_HANDLE, uri.removeprefix(WINDOW)):
             case [place, str(path), selector] if isinstance(selector, dict):
                 ref = self._ref(place)
@@ -237,7 +234,6 @@ class Reader(msgspec.Struct, frozen=True):
     windows: Windows = Windows.JSON
 
     def naming(self, ref: RecordRef) -> Handles:
-        """Name the parts of a record."""
         return Handles(
             self.handles.result_id(ref),
             lambda path: self.handles.window_uri(ref, path, {"offset_chars": 0}),
@@ -259,7 +255,6 @@ class Reader(msgspec.Struct, frozen=True):
 
 
 def ref_of(row: RecordBody) -> RecordRef:
-    """Read which record a row is."""
     return _ref(row.get("connection_id"), row.get("stream"), row.get("id"))
 
 

@@ -267,7 +267,6 @@ def shorten_row(reader: Reader, row: RecordBody, inline_chars: int) -> tuple[Jso
 
 
 def file_links(ladder: Ladder) -> list[Json]:
-    """Link the files that a record refers to."""
     return [
         link(
             rung["resource_uri"],

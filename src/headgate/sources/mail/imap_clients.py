@@ -86,8 +86,6 @@ class ImapFolder:
 
 @dataclass(frozen=True, slots=True)
 class FetchedMessage:
-    """What was asked of one message."""
-
     uid: int
     flags: frozenset[str]
     size: int | None

@@ -148,7 +148,6 @@ class FileTables:
 
 
 def tables_of(file: InputFile) -> Sequence[RawTable]:
-    """Find the tables of a file."""
     if file.suffix in _TEXT_SUFFIXES:
         table = text_table(file)
     elif file.suffix in _JSON_SUFFIXES:

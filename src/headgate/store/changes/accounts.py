@@ -14,7 +14,6 @@ from headgate.store.sql.vector_blocks import delete_vectors
 
 
 def create(database: Database, connection: Connection) -> None:
-    """Add a connection."""
     database.run(
         database.sql["insert_connection"],
         (connection.id, connection.connector_key, connection.display_name, connection.created_at),
@@ -39,7 +38,6 @@ def make_hidden_shelf(database: Database, connection_id: ConnectionId, stid: int
 
 
 def rename(database: Database, connection_id: ConnectionId, display_name: str) -> None:
-    """Rename a connection."""
     _must_exist(database, connection_id)
     database.run(database.sql["rename_connection"], (display_name, connection_id))
     bump_catalog(database)

@@ -114,7 +114,6 @@ def put_texts(database: Database, stream: StreamTable, sid: int, fids: frozenset
 
 
 def delete_texts(database: Database, shelf: Shelf) -> None:
-    """Remove a whole shelf from the index."""
     for gid, _, _ in database.all(database.sql["numbers_of_shelf"], (shelf.sid,)):
         delete_segment(database, gid)
 

@@ -66,7 +66,6 @@ class PostgresReader:
             return work(self.database)
 
     def find(self, plan: RecordPlan) -> tuple[Record, ...]:
-        """Find one record."""
         return self.read(lambda database, catalog: find(database, catalog, plan))
 
     def _read_watched(self, work: Callable[[Database, Catalog], _T], catalog: Catalog) -> tuple[_T] | None:
@@ -177,7 +176,6 @@ class PostgresReaders:
         self._search = ReaderThreads(place, "search", 1)
 
     async def find(self, plan: RecordPlan) -> tuple[Record, ...]:
-        """Find one record."""
         return await self._short.read(lambda reader: reader.find(plan))
 
     async def short(self, work: Callable[[Database, Catalog], _T]) -> _T:

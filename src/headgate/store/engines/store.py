@@ -207,7 +207,6 @@ class Store:
         return (await self._readers.catalog()).number
 
     async def declarations(self) -> Mapping[ConnectorKey, SourceDeclaration]:
-        """Return the newest declaration of every connector."""
         return (await self._readers.catalog()).declarations
 
     async def declared_versions(self) -> Mapping[ConnectorKey, Sequence[SourceDeclaration]]:
@@ -215,7 +214,6 @@ class Store:
         return (await self._readers.catalog()).versions
 
     async def create_connection(self, connector_key: ConnectorKey, display_name: str) -> Connection:
-        """Add a connection of a declared connector."""
         if connector_key not in await self.declarations():
             raise StreamNotDeclared(f"There is no declaration for '{connector_key}'.")
         minted = connection_id_from(secrets.token_bytes(_CONNECTION_BYTES))
@@ -228,7 +226,6 @@ class Store:
         return tuple((await self._readers.catalog()).connections.values())
 
     async def rename_connection(self, connection_id: ConnectionId, display_name: str) -> Connection:
-        """Rename a connection."""
         await self._writer.run(lambda database: accounts.rename(database, connection_id, display_name))
         renamed = await self._readers.short(lambda _, catalog: catalog.connections.get(connection_id))
         if renamed is None:
@@ -277,7 +274,6 @@ class Store:
         return await self._readers.scan(lambda database, catalog: hiding.count(database, catalog, rule))
 
     async def hidden_counts(self) -> Mapping[RuleId, int]:
-        """Count what each rule hides."""
         return await self._readers.scan(hiding.hidden_counts)
 
     async def add_rule(self, rule: HidingRule, *, at: int) -> int:

@@ -90,12 +90,10 @@ def languages_of(counts: Mapping[bytes, int], total: int) -> tuple[str, ...]:
 
 
 def bits_of(languages: Iterable[str]) -> int:
-    """Write languages as the bits of a number."""
     return sum(1 << _NAMES.index(name) for name in languages)
 
 
 def languages_in(bits: int) -> tuple[str, ...]:
-    """Read languages from the bits of a number."""
     return tuple(name for place, name in enumerate(_NAMES) if bits >> place & 1)
 
 
@@ -132,7 +130,6 @@ def has_forms(word: str) -> bool:
 
 @lru_cache(maxsize=_STEMS_MOST)
 def stems_of(word: str, languages: tuple[str, ...]) -> frozenset[tuple[str, str]]:
-    """Return a word's stems, each with its language."""
     return frozenset((name, stemmer(name).stemWord(word)) for name in languages)
 
 

@@ -71,7 +71,6 @@ class _BadValue(Exception):
 def read_line(
     index: int, line: bytes, stream: StreamDeclaration, *, received_at: int
 ) -> Incoming | LineError:
-    """Read one line for a stream."""
     try:
         return _read(line, stream, received_at)
     except _BadValue as problem:

@@ -73,11 +73,9 @@ class OAuthRows:
         self._database.run(self._database.sql["delete_ended_oauth_entries"], (now,))
 
     def put_grants(self, grants: Sequence[IssuedGrant]) -> None:
-        """Write grants."""
         put_grants(self._database, grants)
 
     def grants(self, grant_ids: Sequence[GrantId]) -> Sequence[IssuedGrant]:
-        """Read grants."""
         grants = [self._ledger.grant_in(self._database, grant_id) for grant_id in grant_ids]
         return [grant for grant in grants if grant is not None]
 
@@ -86,7 +84,6 @@ class OAuthRows:
         self._database.many(self._database.sql["consume_grant"], [(at, grant_id) for grant_id in grant_ids])
 
     def put_token(self, token: IssuedToken, family: str) -> None:
-        """Write an access token of a family."""
         put_token(self._database, token)
         self._database.run(self._database.sql["set_token_family"], (family, token.digest))
 

@@ -92,7 +92,6 @@ def unpack(source: Path, target: Path, passphrase: str) -> None:
 
 
 def is_encrypted_backup(source: Path) -> bool:
-    """Return whether a backup is one encrypted file."""
     if not source.is_file():
         return False
     with source.open("rb") as file:

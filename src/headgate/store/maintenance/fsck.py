@@ -39,7 +39,6 @@ class BlobPieces(Protocol):
 
 
 def check_records(database: Database, files: BlobPieces, progress: Progress) -> CheckReport:
-    """Check every shelf and every file."""
     with _garbage_collection_off():
         return _check(database, files, progress)
 
@@ -115,7 +114,6 @@ _FILE_DAMAGES_MOST = 100
 
 
 def check_store(database: SqliteDatabase, files: BlobFiles, progress: Progress) -> CheckReport:
-    """Check the file, every shelf and every blob."""
     # SQLite's own check of the file runs beside, on another connection: it needs no Python.
     beside = open_reader(database.path)
     try:

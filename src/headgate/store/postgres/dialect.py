@@ -163,7 +163,6 @@ def _arrays(row: Sequence[Any], places: Sequence[tuple[int, int]], sizes: Sequen
 
 
 def array_text(values: Sequence[Any]) -> str:
-    """Write values as PostgreSQL writes an array."""
     return f"{{{','.join(map(_element, values))}}}"
 
 

@@ -63,7 +63,6 @@ def aggregate(database: Database, catalog: Catalog, plan: AggregatePlan) -> Aggr
 
 
 def count_rows(database: Database, rows: VisibleRows) -> int:
-    """Count the visible rows."""
     sql = database.sql["aggregate"].format(select="count(*)", rows=rows.sql, groups="")
     return database.value(sql, rows.values)
 

@@ -57,7 +57,6 @@ class FoundRow(NamedTuple):
     changed: bytes | None
 
     def intact_body(self) -> bytes:
-        """Return the body."""
         body = self.body
         if body is None or digest_of(self.record_id, self.long, body) != self.digest:
             raise _damaged(self.record_id)

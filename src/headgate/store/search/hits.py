@@ -104,7 +104,6 @@ class WordHits:
         self._highlighter = _highlighter(question, words)
 
     def make(self, match: Match, row: FoundRow, record: Record, time: int | None) -> Hit:
-        """Make one hit."""
         names = tuple(
             name for name in self._reaches[row.sid].search_fields if name in self._matched[match.record]
         )

@@ -176,7 +176,6 @@ class LexicalSearch:
         return LexicalRanking(words, None, [], 0, 0, 0, is_first_page=seen is None)
 
     def show(self, matches: Sequence[Match], words: Sequence[FoundNeed]) -> ShownHits:
-        """Make hits of matches."""
         database, catalog, reaches = self._database, self._catalog, self._scope.reaches
         matched = matched_fields(self._text, matches, words)
         hits = WordHits(database, catalog, reaches, self._question, words, matched)
@@ -245,7 +244,6 @@ class LexicalSearch:
         return frozen._replace(window=_RankWindow(top, edge)), newest
 
     def _ordered(self, matches: _Matches, near: Sequence[Occurrences], frozen: _Frozen) -> _Matches:
-        """Add what matches are ordered by."""
         times = self._text.record_times[matches.records]
         by_time = np.where(times == _NO_TIME, _AFTER_ALL, -times)
         if self._plan.sort is SearchSort.TIME:

@@ -259,7 +259,6 @@ class MeaningSearch:
         )
 
     def similar(self) -> SimilarRecords:
-        """Find the most similar records."""
         stale = stale_texts(self._database, self._scope)
         blocks = self._memory.vectors.visible(self._database, self._scope)
         best = self._best(blocks, stale)
@@ -331,7 +330,6 @@ class MeaningSearch:
     # Showing
 
     def show(self, matches: Sequence[Match]) -> ShownHits:
-        """Make hits of matches."""
         reaches = self._scope.reaches
         return show(self._database, self._catalog, self._plan, reaches, matches, self._hit)
 

@@ -72,7 +72,6 @@ class TextColumns(NamedTuple):
     record_end: int
 
     def records_of(self, occurrences: Occurrences) -> Numbers:
-        """Return the record of each occurrence."""
         return self.records[occurrences.keys >> POSITION_BITS]
 
     def texts_of(self, occurrences: Occurrences) -> HoldingTexts:
@@ -97,7 +96,6 @@ class Held(NamedTuple):
 
 
 def together(occurrences: Sequence[Occurrences]) -> Occurrences:
-    """Put occurrences together."""
     if not occurrences:
         return nowhere()
     if len(occurrences) == 1:

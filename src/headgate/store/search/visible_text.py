@@ -202,19 +202,16 @@ class VisibleText:
     _filters: FilterTable = field(repr=False)
 
     def rids(self, records: Numbers) -> Numbers:
-        """Return the row numbers of records."""
         places = np.searchsorted(self._record_starts, records, "right") - 1
         return self._shelves[places] << RID_SHIFT | (records - self._record_starts[places])
 
     def field_names(self, texts: Numbers) -> list[FieldName]:
-        """Return the name of each text's field."""
         runs: list[int] = self.columns.runs_of(texts).tolist()
         return [self.fields[run].name for run in runs]
 
     # Finding words
 
     def word(self, database: Database, word: bytes) -> list[WordPlace]:
-        """Find the places of one word."""
         needle = b"\0%b\0" % word
         return [
             WordPlace(word, lid, words.count(_END, 0, words.index(needle)))

@@ -44,7 +44,6 @@ class BoundedMemo(dict[_Key, _Value]):
         self._most = most
 
     def remember(self, key: _Key, value: _Value) -> _Value:
-        """Add a value, and return it."""
         if len(self) >= self._most:
             self.clear()
         self[key] = value
@@ -95,7 +94,6 @@ class Catalog:
         return (*self.by_sid.values(), *self.retired_shelves)
 
     def stream_of(self, connection_id: ConnectionId, stream: StreamName) -> StreamTable:
-        """Find a stream through one of its connections."""
         connection = self.connections.get(connection_id)
         if connection is None:
             raise ConnectionNotFound

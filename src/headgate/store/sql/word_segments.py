@@ -109,7 +109,6 @@ def _note_dead(database: Database, sid: int, fid: int, gone: set[int]) -> None:
 
 
 def dead_texts(dead: bytes | None) -> Numbers:
-    """Read which texts of a segment have left."""
     return np.frombuffer(dead or b"", "<u2")
 
 

@@ -60,7 +60,6 @@ class Given(msgspec.Struct, frozen=True):
         return None if chosen is None else connection_id(chosen)
 
     def fields(self) -> tuple[FieldName, ...] | None:
-        """Return the fields that were asked for."""
         names = self.values.get("fields")
         return None if names is None else tuple(field_name(name) for name in names)
 
@@ -78,7 +77,6 @@ NOTHING = Given({})
 
 
 def read_params(endpoint: Endpoint, query_string: bytes) -> Given:
-    """Read a query string."""
     if not query_string and not endpoint.requires:
         return NOTHING
     try:
@@ -206,7 +204,6 @@ class Call(msgspec.Struct, frozen=True):
     services: Services
 
     def resource_server(self) -> LocalResourceServer:
-        """Bind the resource server to this call."""
         context = ReadContext(self.access, self.request_id, self.endpoint.route, self.given.warnings)
         return LocalResourceServer(self.services.reads, context)
 
@@ -237,7 +234,6 @@ class Call(msgspec.Struct, frozen=True):
                 return
 
     async def whole_body(self) -> bytes:
-        """Read the whole body."""
         return b"".join([piece async for piece in self.pieces()])
 
     async def document(self) -> dict[str, Any]:

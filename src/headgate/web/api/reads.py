@@ -58,12 +58,10 @@ def schema(call: Call) -> Awaitable[ReadAnswer]:
 
 
 def connectors(call: Call) -> Awaitable[ReadAnswer]:
-    """List the connectors."""
     return call.resource_server().connectors()
 
 
 def streams(call: Call) -> Awaitable[ReadAnswer]:
-    """List the streams."""
     return call.resource_server().streams(call.given.connection())
 
 
