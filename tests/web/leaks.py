@@ -106,22 +106,22 @@ def compare_outside_the_time(patch: Patch) -> None:
 
 
 def rank_by_hidden_text(patch: Patch) -> None:
-    original = engine.search
+    original = engine.find
 
-    def search(database: Any, catalog: Any, memory: Any, plan: Any) -> Any:
-        found = original(database, catalog, memory, plan)
+    def search(database: Any, catalog: Any, memory: Any, plan: Any, question: Any = None) -> Any:
+        found = original(database, catalog, memory, plan, question)
         sizes = dict(database.all("SELECT record_id, max(length(body)) FROM record GROUP BY record_id"))
         hits = tuple(sorted(found.hits, key=lambda hit: sizes[hit.record.id] or 0))
         return replace(found, hits=hits)
 
-    patch.setattr(engine, "search", search)
+    patch.setattr(engine, "find", search)
 
 
 def snippet_with_hidden_text(patch: Patch) -> None:
-    original = engine.search
+    original = engine.find
 
-    def search(database: Any, catalog: Any, memory: Any, plan: Any) -> Any:
-        found = original(database, catalog, memory, plan)
+    def search(database: Any, catalog: Any, memory: Any, plan: Any, question: Any = None) -> Any:
+        found = original(database, catalog, memory, plan, question)
         total = database.value("SELECT sum(length(body)) FROM record WHERE deleted=0")
         hits = tuple(
             replace(
@@ -132,7 +132,7 @@ def snippet_with_hidden_text(patch: Patch) -> None:
         )
         return replace(found, hits=hits)
 
-    patch.setattr(engine, "search", search)
+    patch.setattr(engine, "find", search)
 
 
 def cursor_that_holds_a_hidden_number(patch: Patch) -> None:
