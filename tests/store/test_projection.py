@@ -37,4 +37,4 @@ def test_no_type_is_made_for_fields_that_are_asked_for_once():
     for one in made:
         one.count_read()
         assert one.project(b'{"id":"x","other":1}') == b'{"id":"x"}'
-    assert len(msgspec.Struct.__subclasses__()) == before
+    assert len(msgspec.Struct.__subclasses__()) <= before
