@@ -171,7 +171,8 @@ def test_a_connection_that_may_not_write_says_so_and_reads(tmp_path: Path, opene
 
 
 OPENER = """
-import asyncio, os, sys
+import asyncio, importlib.metadata, os, sys
+import numpy
 from pathlib import Path
 from headgate.errors import HeadgateError
 from headgate.home import Home
