@@ -125,6 +125,7 @@ def test_the_owner_signs_in_searches_looks_at_agents_and_stops_them(demo: Demo, 
     assert problems == []
 
 
+@pytest.mark.soak
 def test_no_page_is_wider_than_a_phone_and_each_works_without_scripts(demo: Demo, page: Page):
     browser = page.context.browser
     assert browser is not None

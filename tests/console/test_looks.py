@@ -186,6 +186,7 @@ async def _read_record(shown: Gallery, mail: ConnectionId) -> str:
     return unescape(path[1])
 
 
+@pytest.mark.soak
 async def test_every_page_is_fit_to_be_seen(tmp_path: Path):
     async with gallery(tmp_path) as shown:
         await shown.look("sign-in", "/console/sign-in")

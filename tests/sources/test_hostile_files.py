@@ -192,9 +192,9 @@ def endless_calendar(path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "write"),
     [
-        ("a.parquet", endless_parquet),
-        ("a.sqlite", endless_database),
-        ("a.xlsx", endless_workbook),
+        pytest.param("a.parquet", endless_parquet, marks=pytest.mark.soak),
+        pytest.param("a.sqlite", endless_database, marks=pytest.mark.soak),
+        pytest.param("a.xlsx", endless_workbook, marks=pytest.mark.soak),
         ("a.ics", endless_calendar),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
