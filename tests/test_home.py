@@ -119,3 +119,7 @@ def test_a_reserve_that_was_cut_short_is_made_whole(tmp_path: Path):
     (home.path / "reserve").write_bytes(b"")
     open_home(home.path)
     assert (home.path / "reserve").stat().st_size == 4 * 1024 * 1024
+
+
+def test_a_home_whose_disk_is_gone_has_no_room(tmp_path: Path):
+    assert not has_room(tmp_path / "gone")

@@ -178,7 +178,11 @@ def has_room(directory: Path) -> bool:
 
 
 def _free_bytes(directory: Path) -> int:
-    return shutil.disk_usage(directory).free
+    try:
+        return shutil.disk_usage(directory).free
+    except OSError:
+        # A disk that is gone for a moment must not end the thread that asks.
+        return 0
 
 
 def write_private(path: Path, content: bytes) -> None:
