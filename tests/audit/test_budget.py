@@ -56,7 +56,7 @@ def test_processes_that_count_at_the_same_time_show_the_limit_and_no_more(
 ):
     context = multiprocessing.get_context("spawn")
     shown = context.Queue()
-    workers = [context.Process(target=settle_many, args=(tmp_path, shown)) for _ in range(2)]
+    workers = [context.Process(target=settle_many, args=(tmp_path, shown)) for _ in range(4)]
     for worker in workers:
         worker.start()
     total = sum(shown.get(timeout=60) for _ in workers)

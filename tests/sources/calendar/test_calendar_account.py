@@ -413,7 +413,7 @@ class Scripted:
         return HttpAnswer(207, {}, self._body, url)
 
 
-@hypothesis_settings(max_examples=30, deadline=None)
+@hypothesis_settings(max_examples=80, deadline=None)
 @given(at=st.integers(0, len(ANSWER)), noise=st.binary(max_size=30), cut=st.booleans())
 def test_damaged_answers_are_errors_of_ours(at, noise, cut):
     body = ANSWER[:at] + noise + (b"" if cut else ANSWER[at:])
