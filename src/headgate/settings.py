@@ -210,7 +210,7 @@ class Settings:
         _model,
         "auto",
         "What search by meaning compares texts with: auto (multilingual if the semantic extra is installed, else off), "
-        "off, multilingual, english, a folder with a BERT or ONNX model, or an address ending in #model. Only "
+        "off, multilingual, english, a folder with a BERT, ONNX or model2vec model, or an address ending in #model. Only "
         "with an address do texts leave this machine: every text of every field that is searched by meaning is sent there, granted or not, "
         "and so is every query.",
     )

@@ -89,11 +89,66 @@ def test_a_file_that_is_no_model_is_refused_when_it_is_loaded(folder: Path):
         BertEmbedder(folder)
 
 
+def _static_folder(place: Path, kind: str = "WordPiece", **arrays: Any) -> Path:
+    vocabulary = {piece: number for number, piece in enumerate(_VOCABULARY)}
+    (place / "tokenizer.json").write_text(json.dumps({"model": {"type": kind, "vocab": vocabulary}}))
+    directory: dict[str, Any] = {}
+    content = b""
+    for name, values in arrays.items():
+        places = [len(content), len(content) + values.nbytes]
+        dtype = {"f": "F32", "e": "F16", "q": "I64"}[values.dtype.char.replace("l", "q")]
+        directory[name] = {"dtype": dtype, "shape": values.shape, "data_offsets": places}
+        content += values.tobytes()
+    head = json.dumps(directory).encode()
+    (place / "model.safetensors").write_bytes(len(head).to_bytes(8, "little") + head + content)
+    return place
+
+
+def test_a_model_of_fixed_vectors_gives_the_mean_of_the_known_pieces(tmp_path: Path):
+    vectors = np.eye(len(_VOCABULARY), dtype=np.float32)
+    folder = _static_folder(tmp_path, embeddings=vectors)
+    model = chosen_model(str(folder))
+    assert model is not None
+    (found, unknown) = model.embedder.embed(["Hello, zzz UNaffable", "zzz"])
+    held = {_VOCABULARY[place] for place in np.flatnonzero(found)}
+    assert held == {"hello", ",", "un", "##aff", "##able"}
+    assert not unknown.any()
+    assert model.embedder.identity.dimensions == len(_VOCABULARY)
+
+
+def test_pieces_of_fixed_vectors_can_share_them_and_count_more_or_less(tmp_path: Path):
+    mapping = np.zeros(len(_VOCABULARY), np.int64)
+    mapping[_VOCABULARY.index("hello")] = 1
+    weights = np.ones(len(_VOCABULARY), np.float32)
+    weights[_VOCABULARY.index("hello")] = 3
+    folder = _static_folder(
+        tmp_path, embeddings=np.eye(2, dtype=np.float16), mapping=mapping, weights=weights
+    )
+    model = chosen_model(str(folder))
+    assert model is not None
+    assert model.embedder.embed(["hello naive"]).tolist() == [[0.5, 1.5]]
+
+
+@pytest.mark.parametrize(
+    ("kind", "rows", "named"),
+    [("Unigram", len(_VOCABULARY), "Unigram"), ("WordPiece", 3, "cannot be read")],
+)
+def test_a_model_of_fixed_vectors_in_another_form_is_refused(
+    tmp_path: Path, kind: str, rows: int, named: str
+):
+    folder = _static_folder(tmp_path, kind, embeddings=np.ones((rows, 4), np.float32))
+    model = chosen_model(str(folder))
+    assert model is not None
+    with pytest.raises(ConfigInvalid) as refused:
+        _ = model.embedder
+    assert named in refused.value.message
+
+
 def test_a_folder_with_another_form_of_model_is_refused_with_the_forms_that_are_read(tmp_path: Path):
     (tmp_path / "model.bin").write_bytes(b"x")
     with pytest.raises(ConfigInvalid) as refused:
         chosen_model(str(tmp_path))
-    assert "BERT" in refused.value.hint
+    assert "model2vec" in refused.value.hint
     assert "ONNX" in refused.value.hint
 
 

@@ -72,6 +72,9 @@ def _folder(folder: Path) -> MeaningModel:
             "pip install 'headgate[onnx]' (the package onnxruntime)",
         )
         return MeaningModel(lambda: folders.OnnxEmbedder(folder))
+    if not (folder / "vocab.txt").is_file() and (folder / "tokenizer.json").is_file():
+        _check_files(folder, folders.STATIC_FILES)
+        return MeaningModel(lambda: folders.StaticEmbedder(folder))
     _check_files(folder, folders.BERT_FILES)
     _package("threadpoolctl", "extra for a", "pip install 'headgate[semantic]'")
     return MeaningModel(lambda: folders.BertEmbedder(folder))
@@ -82,8 +85,8 @@ def _check_files(folder: Path, names: Sequence[str]) -> None:
     if missing:
         raise ConfigInvalid(
             f"{folder} has no {missing[0]}.",
-            hint="A folder has config.json, vocab.txt and model.safetensors (a BERT model), or vocab.txt and model.onnx "
-            "(ONNX).",
+            hint="A folder has config.json, vocab.txt and model.safetensors (a BERT model), vocab.txt and model.onnx "
+            "(ONNX), or tokenizer.json and model.safetensors (model2vec).",
             param="semantic_model",
         )
 
