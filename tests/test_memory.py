@@ -28,6 +28,17 @@ taken = before - memory.left_bytes()
 del pieces
 print(taken >> 20, before - memory.left_bytes() >> 20)
 """
+#: Takes nearly everything, and lets go of it in a cycle of objects, as an error does that holds its frames.
+CYCLE = """
+from headgate import memory
+memory.economise()
+held = [bytes(memory.left_bytes() - memory.RESERVE_BYTES)]
+held.append(held)
+del held
+before = memory.left_bytes() < memory.RESERVE_BYTES + (16 << 20)
+memory.require(16 << 20)
+print(before)
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -86,6 +97,12 @@ def test_what_is_freed_counts_as_left_whatever_stays_beside_it():
     taken, still_taken = map(int, printed.split())
     assert taken >= 100
     assert still_taken < 10
+
+
+def test_what_only_cycles_of_objects_hold_is_freed_before_a_request_is_refused():
+    command = ("prlimit", f"--as={1024 * MIB}", sys.executable, "-c", CYCLE)
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert printed == "True\n"
 
 
 def test_a_failed_allocation_in_the_store_is_a_typed_refusal():

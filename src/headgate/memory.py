@@ -7,10 +7,12 @@ is not measured.
 from __future__ import annotations
 
 import ctypes
+import gc
 import mmap
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
@@ -36,6 +38,10 @@ _MAPPED_FROM_BYTES = 128 * 1024
 #: With so much left, several threads may do work that takes much memory.
 _PLENTY_BYTES = 1024 * 1024 * 1024
 _alone = threading.Lock()
+#: How long after one collection of garbage the next one is worth its time, which is about a tenth of it.
+_COLLECT_SECONDS = 1.0
+_collecting = threading.Lock()
+_collected_at = 0.0
 
 
 def left_bytes() -> int:
@@ -45,8 +51,24 @@ def left_bytes() -> int:
 
 def require(size_bytes: int = 0) -> None:
     """Refuse work that needs so many bytes, if they are not there beside the reserve."""
-    if left_bytes() < size_bytes + RESERVE_BYTES:
+    needed_bytes = size_bytes + RESERVE_BYTES
+    if left_bytes() < needed_bytes and not (_collect() and left_bytes() >= needed_bytes):
         raise out_of_memory()
+
+
+def _collect() -> bool:
+    """Free what only cycles of objects hold; return False if that was done a moment ago.
+
+    A refused request makes too few objects for the interpreter to look for cycles by itself: what the last requests
+    before it left would stay, and with it the refusals.
+    """
+    global _collected_at  # noqa: PLW0603 - one process has one memory
+    with _collecting:
+        if time.monotonic() < _collected_at + _COLLECT_SECONDS:
+            return False
+        gc.collect()
+        _collected_at = time.monotonic()
+    return True
 
 
 @contextmanager
