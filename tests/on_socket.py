@@ -7,17 +7,19 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.forked_process import ForkedProcess
 from tests.forking import shared_parent
 from tests.http_clients import HttpAnswer, ask_once
 from tests.schema.declarations import declaration
 
 COMMAND = (sys.executable, "-m", "headgate")
+ServerProcess = subprocess.Popen[str] | ForkedProcess
 #: Only a program that hangs takes as long.
 WAIT_SECONDS = 60
 
@@ -35,7 +37,7 @@ class Served:
 
     address: str
     announcement: str
-    process: subprocess.Popen[str]
+    process: ServerProcess
 
 
 def environment(place: Path, extra: Mapping[str, str]) -> dict[str, str]:
@@ -71,24 +73,45 @@ def headgate_alone(place: Path, *arguments: str, **extra: str) -> Outcome:
 
 
 @contextmanager
-def serving(
+def serving(place: Path, *arguments: str, log: Path | None = None, **extra: str) -> Iterator[Served]:
+    """Fork `headgate serve` on a free port and give its address once it answers.
+
+    A server that logs more than a pipe holds needs a file for it, or it waits for a reader.
+    """
+    process = shared_parent().start(place, _serve(place, arguments), environment(place, extra), log)
+    try:
+        with _answering(process) as served:
+            yield served
+    finally:
+        process.close()
+
+
+@contextmanager
+def serving_alone(
     place: Path, *arguments: str, log: Path | None = None, most_bytes: int | None = None, **extra: str
 ) -> Iterator[Served]:
-    """Start `headgate serve` on a free port and give its address once it answers.
-
-    A server that logs more than a pipe holds needs a file for it, or it waits for a reader. ``most_bytes`` limits its
-    address space.
-    """
+    """Serve in a new interpreter, where its memory is the point. ``most_bytes`` limits its address space."""
     limits = () if most_bytes is None else ("prlimit", f"--as={most_bytes}")
     with nullcontext(subprocess.PIPE) if log is None else log.open("a") as err:
         process = subprocess.Popen(
-            [*limits, *COMMAND, "--home", str(place / "home"), "serve", "--port", "0", *arguments],
+            [*limits, *COMMAND, *_serve(place, arguments)],
             cwd=place,
             env=environment(place, extra),
             stdout=subprocess.PIPE,
             stderr=err,
             text=True,
         )
+    with _answering(process) as served:
+        yield served
+
+
+def _serve(place: Path, arguments: Sequence[str]) -> list[str]:
+    return ["--home", str(place / "home"), "serve", "--port", "0", *arguments]
+
+
+@contextmanager
+def _answering(process: ServerProcess) -> Iterator[Served]:
+    """Read where a server answers, and end it afterwards."""
     try:
         assert process.stdout is not None
         announcement = [process.stdout.readline() for _ in range(3)]
@@ -101,6 +124,8 @@ def serving(
 
 
 MAIL = "/v1/streams/messages/records"
+_UNLIMITED = {"HEADGATE_RATE_LIMIT": "0"}
+_LOG = "serve.log"
 
 
 def line(key: str, **data: Any) -> bytes:
@@ -116,7 +141,7 @@ class ServedProgram:
     place: Path
     owner: str
     address: str
-    process: subprocess.Popen[str]
+    process: ServerProcess
     log: Path
 
     @property
@@ -168,9 +193,28 @@ def owner_of(place: Path) -> str:
 def served_program(
     place: Path, *arguments: str, owner: str | None = None, most_bytes: int | None = None, **extra: str
 ) -> Iterator[ServedProgram]:
-    """Serve a home, without a rate limit unless one is given."""
+    """Serve a home, without a rate limit unless one is given; with a limit of its memory in a new interpreter."""
+    settings = _UNLIMITED | extra
+    if most_bytes is None:
+        server = serving(place, *arguments, log=place / _LOG, **settings)
+    else:
+        server = serving_alone(place, *arguments, log=place / _LOG, most_bytes=most_bytes, **settings)
+    with _program_of(place, owner, server) as program:
+        yield program
+
+
+@contextmanager
+def served_program_alone(place: Path, *arguments: str, **extra: str) -> Iterator[ServedProgram]:
+    """Serve a home in a new interpreter, whose memory is measured."""
+    server = serving_alone(place, *arguments, log=place / _LOG, **_UNLIMITED | extra)
+    with _program_of(place, None, server) as program:
+        yield program
+
+
+@contextmanager
+def _program_of(
+    place: Path, owner: str | None, server: AbstractContextManager[Served]
+) -> Iterator[ServedProgram]:
     token = owner or owner_of(place)
-    settings = {"HEADGATE_RATE_LIMIT": "0", **extra}
-    log = place / "serve.log"
-    with serving(place, *arguments, log=log, most_bytes=most_bytes, **settings) as served:
-        yield ServedProgram(place, token, served.address, served.process, log)
+    with server as served:
+        yield ServedProgram(place, token, served.address, served.process, place / _LOG)

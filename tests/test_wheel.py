@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.http_clients import ask_once
-from tests.on_socket import headgate_alone, serving
+from tests.on_socket import headgate_alone, serving_alone
 from tests.test_extras import PROJECT, ROOT, make_environment
 
 SOURCE = ROOT / "src"
@@ -77,7 +77,7 @@ def import_and_serve(python: Path, place: Path, monkeypatch: pytest.MonkeyPatch)
     )
     assert (imported.code, imported.err) == (0, "")
     assert "messages: 4 new" in imported.out
-    with serving(place) as server:
+    with serving_alone(place) as server:
         for path in ("/healthz", "/docs", "/console/sign-in", "/console/static/console.css"):
             assert ask_once(server.address, "GET", path).status == 200, path
 

@@ -18,7 +18,7 @@ from headgate.auth import limits
 from headgate.model.ids import ConnectionId
 from tests.conftest import Figure
 from tests.in_process import LocalProgram, local_program, record
-from tests.on_socket import MAIL, ServedProgram, line, served_program
+from tests.on_socket import MAIL, ServedProgram, line, served_program_alone
 from tests.policy.worlds import grant, stream_grant
 from tests.schema.declarations import declaration
 from tests.web.test_wire import Line
@@ -99,7 +99,7 @@ USUAL = ("tokens", "choices", "tools/list")
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory):
     place: Path = tmp_path_factory.mktemp("keys")
-    with served_program(place, HEADGATE_LOG_LEVEL="error") as program:
+    with served_program_alone(place, HEADGATE_LOG_LEVEL="error") as program:
         program.ingest(program.connect(), [line(f"m{n}") for n in range(10)])
         yield program, program.grant()
 

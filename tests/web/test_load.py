@@ -19,7 +19,7 @@ from headgate.wiring import now, open_stores
 from tests.conftest import Figure
 from tests.http_clients import HttpAnswer, KeepAliveClient, keep_alive_client
 from tests.in_process import settings_for
-from tests.on_socket import MAIL, WAIT_SECONDS, ServedProgram, line, served_program
+from tests.on_socket import MAIL, WAIT_SECONDS, ServedProgram, line, served_program_alone
 
 #: How many visitors make it work as hard as it can, and how many requests it takes at once.
 VISITORS, AT_ONCE = 16, 24
@@ -115,7 +115,9 @@ async def flood(served: ServedProgram, token: str, path: str, seconds: float) ->
 
 
 def overload(place: Path, question: str, seconds: float) -> dict[str, object]:
-    with served_program(place, HEADGATE_MAX_REQUESTS=str(AT_ONCE), HEADGATE_LOG_LEVEL="warning") as served:
+    with served_program_alone(
+        place, HEADGATE_MAX_REQUESTS=str(AT_ONCE), HEADGATE_LOG_LEVEL="warning"
+    ) as served:
         connection = served.connect()
         served.ingest(connection, [line("long", body=LONG)])
         served.ingest(connection, [line(f"m{n}", subject=f"bridge {n}" * 5) for n in range(8000)])
@@ -190,7 +192,7 @@ async def crowd(served: ServedProgram, token: str, clients: int, times: int) -> 
 
 
 def assemble(place: Path, times: int, figure: Figure) -> None:
-    with served_program(place, HEADGATE_LOG_LEVEL="warning") as served:
+    with served_program_alone(place, HEADGATE_LOG_LEVEL="warning") as served:
         served.ingest(served.connect(), [line(f"m{n}", subject=f"bridge {n}") for n in range(100)])
         token = served.grant()
         asyncio.run(crowd(served, token, 10, 3))
@@ -260,7 +262,7 @@ async def _interleave(served: ServedProgram, tokens: Sequence[str], times: int) 
 
 
 def mingle(place: Path, clients: int, times: int, figure: Figure) -> None:
-    with served_program(place, HEADGATE_LOG_LEVEL="warning") as served:
+    with served_program_alone(place, HEADGATE_LOG_LEVEL="warning") as served:
         connections = [served.connect(f"canary{number}x") for number in range(clients)]
         for number, one in enumerate(connections):
             canary = f"canary{number}x"

@@ -14,7 +14,7 @@ import pytest
 
 from headgate.web import http
 from tests.conftest import Figure
-from tests.on_socket import MAIL, ServedProgram, line, served_program
+from tests.on_socket import MAIL, ServedProgram, line, served_program_alone
 
 #: The server's own patience, and some for a busy machine.
 PATIENCE = http.RECEIVE_SECONDS + 15
@@ -64,7 +64,7 @@ def p99_ms(seconds: list[float]) -> float:
 
 
 def loiter(place: Path, heads: int, bodies: int, figure: Figure) -> None:
-    with served_program(place, HEADGATE_LOG_LEVEL="warning") as served, contextlib.ExitStack() as stack:
+    with served_program_alone(place, HEADGATE_LOG_LEVEL="warning") as served, contextlib.ExitStack() as stack:
         served.ingest(served.connect(), [line(f"m{n}") for n in range(10)])
         token = served.grant()
         alone = [0.0] * 200
@@ -98,7 +98,10 @@ def test_a_thousand_half_requests_are_cut_off_while_others_are_answered(tmp_path
 
 @pytest.mark.soak
 def test_those_who_never_read_their_answers_are_cut_off(tmp_path: Path, figure: Figure):
-    with served_program(tmp_path, HEADGATE_LOG_LEVEL="warning") as served, contextlib.ExitStack() as stack:
+    with (
+        served_program_alone(tmp_path, HEADGATE_LOG_LEVEL="warning") as served,
+        contextlib.ExitStack() as stack,
+    ):
         served.ingest(served.connect(), [line(f"m{n}", body="long " * 20_000) for n in range(100)])
         token = served.grant()
         before = served.open_files()
