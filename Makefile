@@ -3,6 +3,8 @@ BIN := .venv/bin
 # Which make of pyright is used is pinned in locks/dev.txt; it must not look for a newer one.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 export PYRIGHT_PYTHON_CACHE_DIR := $(CURDIR)/.cache/pyright
+# Tests whose asserts are rewritten are kept for the next run, which would take longer to rewrite than to load them.
+export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .PHONY: help run test quick check format docs bench soak clean

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import signal
 import threading
@@ -28,6 +29,11 @@ if (
 # How long an example takes depends on what else the machine does.
 hypothesis.settings.register_profile("untimed", deadline=None)
 hypothesis.settings.load_profile("untimed")
+
+
+def pytest_collection_finish() -> None:
+    """Exclude the tests and all modules from garbage collection: they stay, and one look at them takes long."""
+    gc.freeze()
 
 
 @pytest.fixture

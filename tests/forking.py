@@ -147,9 +147,7 @@ def _become(call: dict[str, Any], out: int, err: int) -> NoReturn:
     except BaseException:  # noqa: BLE001 - as the interpreter does at its end
         traceback.print_exc()
     finally:
-        for thread in threading.enumerate():
-            if thread is not threading.current_thread() and not thread.daemon:
-                thread.join()
+        threading._shutdown()
         atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()

@@ -12,6 +12,7 @@ import pytest
 
 from headgate.cli import main
 from tests.hostile.server import LEGACY, MODERN, answers, faulty_server, hangs, http, replies, result_of, tool
+from tests.on_socket import headgate
 
 pytestmark = pytest.mark.anyio
 
@@ -190,14 +191,11 @@ def no_tools(seen):
 @pytest.mark.parametrize("command", ["probe", "list", "pins", "stubs"])
 async def test_with_json_nothing_but_json_is_printed_for_a_server_without_tools(tmp_path, command):
     async with faulty_server(faults={"initialize": replies(no_tools)}) as server:
-        home = ["--home", str(tmp_path / "home"), "ops", command, server.url, "--json"]
+        words = ("--home", "home", "ops", command, server.url, "--json")
         # A separate process, because a log line may go to the standard output that the process started with.
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "headgate", *home, stdout=asyncio.subprocess.PIPE
-        )
-        out, _ = await process.communicate()
-    assert process.returncode == 0
-    assert isinstance(json.loads(out), dict)
+        done = await asyncio.to_thread(headgate, tmp_path, *words)
+    assert done.code == 0, done.err
+    assert isinstance(json.loads(done.out), dict)
 
 
 @pytest.mark.parametrize("number", ["1e999", "-1e400", "1" + "0" * 400 + ".0", "9" * 5000])

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import re
-import sys
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -22,6 +19,7 @@ from headgate.operations.registration import expose
 from headgate.operations.registry import Registry
 from headgate.operations.spec import AccessControl, OutputKind
 from tests.mcp.serve.product import settings_for
+from tests.on_socket import serving
 from tests.peers.journeys import (
     NAMES,
     PeerResult,
@@ -43,26 +41,9 @@ async def shown(*flags: str, **environment: str) -> AsyncIterator[tuple[str, str
     with tempfile.TemporaryDirectory() as directory:
         home = Path(directory) / "home"
         token = await _filled(home)
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "headgate", "--home", str(home), "serve", "--port", "0", *flags),
-            env={
-                "HEADGATE_RATE_LIMIT": "0",
-                "HEADGATE_LOG_LEVEL": "error",
-                "HEADGATE_SEMANTIC_MODEL": "off",
-                **environment,
-            },
-            stdout=asyncio.subprocess.PIPE,
-        )
-        assert process.stdout is not None
-        try:
-            async with asyncio.timeout(60):
-                line = (await process.stdout.readline()).decode()
-            address = re.search(r" serves (\S+)", line)
-            assert address
-            yield address[1], token
-        finally:
-            process.terminate()
-            await process.wait()
+        settings = {"HEADGATE_RATE_LIMIT": "0", "HEADGATE_LOG_LEVEL": "error", **environment}
+        with serving(Path(directory), *flags, **settings) as served:
+            yield served.address, token
 
 
 async def _filled(home: Path) -> str:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,8 @@ from tests.requirements import expected_ids
 from tests.structure.planted import ROOT, Bug, copy_tree, row_tests, run_tests, seen_by, survivors, with_bug
 from tests.structure.planted_bugs import BUGS, WITHOUT_BUG
 
-TESTS = row_tests(ROOT)
+#: Found when they are needed: every test file is read for it.
+known_tests = functools.cache(lambda: row_tests(ROOT))
 
 
 def names(bugs: tuple[Bug, ...]) -> list[str]:
@@ -47,7 +49,7 @@ def test_every_test_that_a_planted_bug_names_is_there():
 def copied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A copy of the tree in which every test of a planted row passes."""
     tree = copy_tree(tmp_path_factory.mktemp("planted") / "tree")
-    every = {test for name in names(BUGS) for test in seen_by(name, TESTS)}
+    every = {test for name in names(BUGS) for test in seen_by(name, known_tests())}
     outcome = run_tests(tree, every, limit_seconds=3600)
     assert outcome.passed, outcome.output[-4000:]
     return tree
@@ -56,11 +58,11 @@ def copied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.mark.soak
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 def test_the_seen_by_a_row_fail_with_its_planted_bug(bug: Bug, copied: Path):
-    left, output = survivors(bug, copied, TESTS)
+    left, output = survivors(bug, copied, known_tests())
     assert left == [], output[-4000:]
 
 
 @pytest.mark.soak
 def test_a_bug_that_no_test_of_the_row_sees_is_found(copied: Path):
     harmless = Bug("S1-03", "only a comment", "src/headgate/model/ids.py", "#: The form", "#: The plain form")
-    assert survivors(harmless, copied, TESTS)[0] == ["S1-03"]
+    assert survivors(harmless, copied, known_tests())[0] == ["S1-03"]

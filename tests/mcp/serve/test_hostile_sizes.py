@@ -148,27 +148,15 @@ def problems(tool: str, arguments: dict[str, Any], outcome: Any) -> Iterator[str
         yield f"{named}: failed"
 
 
-@pytest.mark.requirement("S1-39")
-@settings(
-    deadline=None,
-    max_examples=4,
-    suppress_health_check=list(HealthCheck),
-    phases=(Phase.explicit, Phase.generate),
-)
-@given(st.lists(VALUES, min_size=1, max_size=5), KEYS, st.integers(1, 40), st.booleans(), st.integers(1, 4))
-@example([("\u0001\u001f\x7f", 120_000)], ("世", 1_000), 30, False, 3)
-@example([("世界", 200), ('"\\', 5_000)], ("k", 1_000), 12, True, 2)
-@example([("bridge ", 1_000_000)], ("k", 1), 2, False, 1)
-@example([("bridge ", 200)], ("a/b ", 100), 40, False, 175)
-def test_every_result_of_every_tool_fits_whatever_the_records_are(
-    tmp_path_factory: pytest.TempPathFactory,
+def fits(
+    place: Path,
     values: list[tuple[str, int]],
     key: tuple[str, int],
     count: int,
-    wide: bool,  # noqa: FBT001 - drawn
+    *,
+    wide: bool,
     connections: int,
-):
-    place: Path = tmp_path_factory.mktemp("sizes")
+) -> None:
     found: list[str] = []
     tried: set[str] = set()
 
@@ -182,6 +170,49 @@ def test_every_result_of_every_tool_fits_whatever_the_records_are(
     asyncio.run(go())
     assert tried == set(TOOL_HANDLERS)
     assert found == []
+
+
+RECORDS = given(
+    st.lists(VALUES, min_size=1, max_size=5), KEYS, st.integers(1, 40), st.booleans(), st.integers(1, 4)
+)
+SETTINGS = settings(
+    deadline=None,
+    max_examples=1,
+    suppress_health_check=list(HealthCheck),
+    phases=(Phase.explicit, Phase.generate),
+)
+
+
+@pytest.mark.requirement("S1-39")
+@SETTINGS
+@RECORDS
+@example([("\u0001\u001f\x7f", 120_000)], ("世", 1_000), 30, False, 3)
+@example([("世界", 200), ('"\\', 5_000)], ("k", 1_000), 12, True, 2)
+@example([("bridge ", 1_000_000)], ("k", 1), 2, False, 1)
+@example([("bridge ", 200)], ("a/b ", 100), 40, False, 175)
+def test_every_result_of_every_tool_fits_whatever_the_records_are(
+    tmp_path_factory: pytest.TempPathFactory,
+    values: list[tuple[str, int]],
+    key: tuple[str, int],
+    count: int,
+    wide: bool,  # noqa: FBT001 - drawn
+    connections: int,
+):
+    fits(tmp_path_factory.mktemp("sizes"), values, key, count, wide=wide, connections=connections)
+
+
+@pytest.mark.soak
+@settings(SETTINGS, max_examples=40)
+@RECORDS
+def test_every_result_of_every_tool_fits_whatever_many_more_records_are(
+    tmp_path_factory: pytest.TempPathFactory,
+    values: list[tuple[str, int]],
+    key: tuple[str, int],
+    count: int,
+    wide: bool,  # noqa: FBT001 - drawn
+    connections: int,
+):
+    fits(tmp_path_factory.mktemp("sizes"), values, key, count, wide=wide, connections=connections)
 
 
 def hostile(kind: dict[str, Any], text: str) -> Iterator[Any]:

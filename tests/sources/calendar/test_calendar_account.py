@@ -413,9 +413,10 @@ class Scripted:
         return HttpAnswer(207, {}, self._body, url)
 
 
-@hypothesis_settings(max_examples=80, deadline=None)
-@given(at=st.integers(0, len(ANSWER)), noise=st.binary(max_size=30), cut=st.booleans())
-def test_damaged_answers_are_errors_of_ours(at, noise, cut):
+DAMAGES = given(at=st.integers(0, len(ANSWER)), noise=st.binary(max_size=30), cut=st.booleans())
+
+
+def sync_damaged(at: int, noise: bytes, *, cut: bool) -> None:
     body = ANSWER[:at] + noise + (b"" if cut else ANSWER[at:])
     found = CalendarAccount(lambda: TODAY)
 
@@ -430,3 +431,17 @@ def test_damaged_answers_are_errors_of_ours(at, noise, cut):
         except HeadgateError:
             return
     assert {type(item) for item in items} <= {Mark}
+
+
+# Each answer is read in a new process.
+@hypothesis_settings(max_examples=15, deadline=None)
+@DAMAGES
+def test_damaged_answers_are_errors_of_ours(at, noise, cut):
+    sync_damaged(at, noise, cut=cut)
+
+
+@pytest.mark.soak
+@hypothesis_settings(max_examples=200, deadline=None)
+@DAMAGES
+def test_many_damaged_answers_are_errors_of_ours(at, noise, cut):
+    sync_damaged(at, noise, cut=cut)
