@@ -136,6 +136,8 @@ DIFFERENCES = (
 
 #: Rows that one answer does not show, and the test that does.
 PROVEN_ELSEWHERE = {
+    "words in `aggregate`": "test_records_count_that_hold_all_the_words_over_all_connections",
+    "fields of a search, a search without hits": "test_words_are_looked_for_in_the_named_fields_alone",
     "choosing connections": "test_the_connections_of_a_connector_in_several_grants_are_read_together",
     "package tokens at `/v1`": "test_a_package_reads_all_its_sources_over_rest_and_nothing_else",
     "sums, minima, maxima and distinct counts by group; `group_by` together with `group_by_time`": (

@@ -22,6 +22,7 @@ from headgate.model.plan import (
     PagePlan,
     Reach,
     SearchPlan,
+    SearchReach,
     Term,
     TimeGroups,
 )
@@ -146,6 +147,15 @@ class Model:
     def aggregate(self, plan: AggregatePlan) -> Aggregate:
         """Compute a number, or groups."""
         found = self.visible(plan.reach, plan.filters)
+        if plan.words is not None:
+            holding = self.search(
+                SearchPlan(
+                    (SearchReach(plan.reach, plan.words.search_fields),),
+                    plan.words.terms,
+                    0,
+                )
+            )
+            found = [one for one in found if (one.connection_id, one.stream, one.key) in holding]
         gaps = (None, None) if plan.field is None else self._gaps(plan, found)
         if plan.group_by is None:
             return Aggregate(len(found), self._metric(plan, found), None, 0, *gaps)

@@ -20,6 +20,7 @@ from headgate.model.plan import (
     SearchReach,
     Term,
     TimeGroups,
+    WordCondition,
 )
 from headgate.model.query import Count, ExactFilter, Filter, Granularity, Metric, Order, RangeFilter
 from tests.store.declared import GAUGES, LOOSE, MARKS, NOTES, ODD, PAGES, declared
@@ -194,6 +195,23 @@ def page_plans(draw: st.DrawFn, ids: Sequence[ConnectionId]) -> PagePlan:
     )
 
 
+_TERM = st.one_of(
+    # In quotes: what a word finds beside itself is not for a model to say.
+    st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(
+        lambda words: Term(tuple(words), is_strict=True)
+    ),
+    st.sampled_from(WORDS[:8]).map(lambda word: Term((word[:3],), is_prefix=True)),
+    st.sampled_from(["日", "京", "本語", "東京"]).map(lambda text: Term((text,))),
+)
+
+
+@st.composite
+def _word_conditions(draw: st.DrawFn) -> WordCondition:
+    lexical = declared().streams[NOTES].query.lexical_fields
+    fields = draw(st.lists(st.sampled_from(lexical), min_size=1, unique=True))
+    return WordCondition(tuple(draw(st.lists(_TERM, min_size=1, max_size=2))), tuple(fields))
+
+
 @st.composite
 def aggregate_plans(draw: st.DrawFn, ids: Sequence[ConnectionId]) -> AggregatePlan:
     """Give any aggregate that the declaration allows."""
@@ -201,7 +219,7 @@ def aggregate_plans(draw: st.DrawFn, ids: Sequence[ConnectionId]) -> AggregatePl
     allowed = declaration.query.aggregations
     assert allowed is not None
     reach, chosen = draw(reaches(ids, NOTES)), draw(filters(NOTES))
-    limit = draw(st.integers(1, 6))
+    limit, words = draw(st.integers(1, 6)), draw(st.none() | _word_conditions())
     metric = draw(st.sampled_from([Metric.COUNT, *Metric]))
     field = None if metric is Metric.COUNT else draw(st.sampled_from(getattr(allowed, metric)))
     form = draw(st.sampled_from(["number", "group", "time", "both"]))
@@ -211,26 +229,16 @@ def aggregate_plans(draw: st.DrawFn, ids: Sequence[ConnectionId]) -> AggregatePl
         draw(st.sampled_from(ZONES)),
     )
     if form == "number":
-        return AggregatePlan(reach, metric, field, filters=chosen)
+        return AggregatePlan(reach, metric, field, filters=chosen, words=words)
     group_by = by_time if form == "time" else draw(st.sampled_from(allowed.group_by))
     then_by = by_time if form == "both" else None
-    return AggregatePlan(reach, metric, field, group_by, then_by, filters=chosen, limit=limit)
+    return AggregatePlan(reach, metric, field, group_by, then_by, filters=chosen, limit=limit, words=words)
 
 
 @st.composite
 def changes_plans(draw: st.DrawFn, ids: Sequence[ConnectionId], since: int) -> ChangesPlan:
     """Give the first page of a session."""
     return ChangesPlan(draw(reaches(ids, draw(_STREAMS))), draw(st.integers(1, 5)), since)
-
-
-_TERM = st.one_of(
-    # In quotes: what a word finds beside itself is not for a model to say.
-    st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(
-        lambda words: Term(tuple(words), is_strict=True)
-    ),
-    st.sampled_from(WORDS[:8]).map(lambda word: Term((word[:3],), is_prefix=True)),
-    st.sampled_from(["日", "京", "本語", "東京"]).map(lambda text: Term((text,))),
-)
 
 
 @st.composite

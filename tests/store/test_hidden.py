@@ -19,6 +19,7 @@ from headgate.model.plan import (
     SearchReach,
     Term,
     TimeGroups,
+    WordCondition,
 )
 from headgate.model.query import Count, Granularity, Metric, Order
 from tests.store.engines import fresh
@@ -61,6 +62,11 @@ def _answers(ledger: Ledger) -> list[Any]:
                 reach, Metric.COUNT, group_by=TimeGroups(FieldName("at"), Granularity.DAY, "Europe/Berlin")
             )
         ),
+    ]
+    numbers += [
+        store.aggregate(AggregatePlan(reach, metric, field, words=WordCondition((Term((word,)),), title)))
+        for word in WORDS[:8]
+        for metric, field in ((Metric.COUNT, None), (Metric.SUM, FieldName("size")))
     ]
     records = [store.record(RecordPlan(reach, key)) for key in KEYS]
     return [pages, searches, numbers, records, store.summaries([reach])]

@@ -80,11 +80,21 @@ def count_what_is_outside_the_time(patch: Patch) -> None:
 def search_hidden_text(patch: Patch) -> None:
     original = decide._search_reach
 
-    def reach(scope: Any, preview_chars: Any) -> Any:
-        made = original(scope, preview_chars)
+    def reach(scope: Any, *more: Any) -> Any:
+        made = original(scope, *more)
         return replace(made, search_fields=scope.declaration.query.lexical_fields)
 
     patch.setattr(decide, "_search_reach", reach)
+
+
+def count_words_of_hidden_text(patch: Patch) -> None:
+    original = clauses.word_condition
+
+    def words(scope: Any, *more: Any) -> Any:
+        made = original(scope, *more)
+        return made and replace(made, search_fields=scope.declaration.query.lexical_fields)
+
+    patch.setattr(clauses, "word_condition", words)
 
 
 def search_outside_the_time(patch: Patch) -> None:
@@ -94,8 +104,8 @@ def search_outside_the_time(patch: Patch) -> None:
 def compare_hidden_text(patch: Patch) -> None:
     original = decide._search_reach
 
-    def reach(scope: Any, preview_chars: Any) -> Any:
-        made = original(scope, preview_chars)
+    def reach(scope: Any, *more: Any) -> Any:
+        made = original(scope, *more)
         return replace(made, meaning_fields=scope.declaration.query.meaning_fields)
 
     patch.setattr(decide, "_search_reach", reach)
@@ -289,6 +299,7 @@ LEAKS = [
     order_by_a_hidden_field,
     count_what_is_outside_the_time,
     search_hidden_text,
+    count_words_of_hidden_text,
     search_outside_the_time,
     compare_hidden_text,
     compare_outside_the_time,

@@ -34,6 +34,24 @@ CONNECTION = one_of(HOME, WORK, HIDDEN, "cin_none")
 CONNECTOR = one_of("mail", "mail", "none")
 SINCE = one_of("2026-03-05T00:00:00Z", "2026-02-01T00:00:00Z", "2026-03-20T00:00:00Z")
 VALUE = one_of("ann", "bob", "5", "true", "2026-05-03", "amber")
+#: Several words, phrases, beginnings, other forms, typing errors, words left out, and what nothing visible holds.
+QUERIES = (
+    "amber birch",
+    "amber birch fjord zz",
+    '"cedar delta"',
+    '"amber amber"',
+    "em*",
+    "am* -birch",
+    "ambers",
+    "birches cedars",
+    "fjrod",
+    "ambre delta",
+    "how is the amber",
+    "amber OR zz",
+    "zz",
+    "zeppelin",
+)
+IN = one_of("subject", "body", "subject,body", "text", "sender", "nope", "")
 FILTERS = st.one_of(
     st.just([]),
     st.tuples(FIELD, VALUE).map(lambda found: [(f"filter[{found[0]}]", found[1])]),
@@ -142,30 +160,25 @@ AGGREGATE = st.tuples(
             metric=one_of("count", "count", "sum", "max", "count_distinct"), field=FIELD, group_by=FIELD,
             group_by_time=one_of("sent_at", "day"), granularity=one_of("day", "month"), limit=one_of("1", "50"),
             connection_id=CONNECTION, connector_instance_id=CONNECTION, time_zone=one_of("UTC", "Asia/Tokyo"),
-            connector_key=CONNECTOR, connector_id=CONNECTOR,
+            connector_key=CONNECTOR, connector_id=CONNECTOR, q=one_of(*WORDS, *QUERIES), **{"in": IN},
         ),
         FILTERS,
     ),
 )  # fmt: skip
+#: Numbers over the records that hold words.
+WORD_NUMBERS = st.tuples(
+    st.just("/v1/streams/messages/aggregate"),
+    added(
+        one_of("count", "sum size", "count_distinct sender", "max sent_at").map(
+            lambda text: list(zip(("metric", "field"), text.split(), strict=False))
+        ),
+        one_of(*WORDS, *QUERIES).map(lambda q: [("q", q)]),
+        pairs(group_by=one_of("sender"), **{"in": IN}),
+        FILTERS,
+    ),
+)
 GROUPS = one_of("sender", "is_read", "day").map(
     lambda name: ("/v1/streams/messages/aggregate", [("metric", "count"), ("group_by", name)])
-)
-#: Several words, phrases, beginnings, other forms, typing errors, words left out, and what nothing visible holds.
-QUERIES = (
-    "amber birch",
-    "amber birch fjord zz",
-    '"cedar delta"',
-    '"amber amber"',
-    "em*",
-    "am* -birch",
-    "ambers",
-    "birches cedars",
-    "fjrod",
-    "ambre delta",
-    "how is the amber",
-    "amber OR zz",
-    "zz",
-    "zeppelin",
 )
 SEARCH = st.tuples(
     one_of("/v1/search", "/v1/search/semantic", "/v1/search/hybrid"),
@@ -181,6 +194,15 @@ SEARCH = st.tuples(
         ),
         st.one_of(st.just([]), one_of(*STREAMS).map(lambda name: [("streams[]", name)])),
         st.one_of(st.just([]), st.just([]), FILTERS),
+    ),
+)
+SEARCH_IN = st.tuples(
+    one_of("/v1/search", "/v1/search", "/v1/search/semantic", "/v1/search/hybrid"),
+    added(
+        one_of(*WORDS, *QUERIES).map(lambda q: [("q", q)]),
+        IN.map(lambda names: [("in", names)]),
+        pairs(limit=one_of("0", "4", "100"), connection_id=CONNECTION),
+        st.one_of(st.just([]), one_of(*STREAMS).map(lambda name: [("streams[]", name)])),
     ),
 )
 PLACES = st.tuples(
@@ -211,12 +233,13 @@ CLEAN = st.one_of(
     CHILDREN,
     NOTES,
     GROUPS,
+    WORD_NUMBERS,
     PLACES,
     STREAM_PLACES,
 )
-SINGLE = st.one_of(CLEAN, CLEAN, CLEAN, LIST, RECORD, WINDOW, AGGREGATE, SEARCH, SCHEMA, BLOB).map(
-    lambda step: [step]
-)
+SINGLE = st.one_of(
+    CLEAN, CLEAN, CLEAN, LIST, RECORD, WINDOW, AGGREGATE, SEARCH, SEARCH, SEARCH_IN, SCHEMA, BLOB
+).map(lambda step: [step])
 SEQUENCES = st.lists(st.one_of(SINGLE, SINGLE, SINGLE, PAGES, CHANGES), min_size=2, max_size=6).map(
     lambda parts: [step for part in parts for step in part]
 )

@@ -112,6 +112,13 @@ class TimeGroups(msgspec.Struct, frozen=True):
     time_zone: str
 
 
+class WordCondition(msgspec.Struct, frozen=True):
+    """Only records that hold all terms, each in any of these of their granted fields."""
+
+    terms: tuple[Term, ...]
+    search_fields: tuple[FieldName, ...]
+
+
 class AggregatePlan(msgspec.Struct, frozen=True):
     """Compute a number over the reach, or one for each group."""
 
@@ -123,6 +130,7 @@ class AggregatePlan(msgspec.Struct, frozen=True):
     then_by: TimeGroups | None = None
     filters: tuple[Filter, ...] = ()
     limit: int = 10
+    words: WordCondition | None = None
 
 
 class SearchReach(msgspec.Struct, frozen=True):
@@ -167,6 +175,7 @@ class SearchPlan(msgspec.Struct, frozen=True):
 
     reaches: tuple[SearchReach, ...]
     terms: tuple[Term, ...]
+    #: 0 only counts the matches.
     limit: int
     filters: tuple[Filter, ...] = ()
     after: SearchPosition | None = None

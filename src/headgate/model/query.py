@@ -162,6 +162,9 @@ class AggregateQuery(msgspec.Struct, frozen=True):
     connector_key: ConnectorKey | None = None
     limit: int = DEFAULT_GROUPS
     filters: tuple[Filter, ...] = ()
+    #: Only records that hold all of these words, in any searched field or in those of ``in_fields``.
+    q: str | None = None
+    in_fields: tuple[FieldName, ...] | None = None
 
 
 class SearchMode(StrEnum):
@@ -191,6 +194,8 @@ class SearchQuery(msgspec.Struct, frozen=True):
     filters: tuple[Filter, ...] = ()
     cursor: str | None = None
     mode: SearchMode = SearchMode.LEXICAL
+    #: The only fields that are searched; None for all.
+    in_fields: tuple[FieldName, ...] | None = None
 
 
 class SchemaQuery(msgspec.Struct, frozen=True):

@@ -39,13 +39,6 @@ Texts = Annotated[list[Text], Meta(min_length=1)]
 Limit = Annotated[int, Meta(ge=1, le=100)]
 Context = Annotated[int, Meta(ge=0, le=8192)]
 _JSON_NAMES = {"ge": "minimum", "le": "maximum"}
-_BOUND = {"anyOf": [{"type": "string"}, {"type": "number"}]}
-_RANGE = {
-    "type": "object",
-    "properties": dict.fromkeys(("gte", "gt", "lte", "lt"), _BOUND),
-    "additionalProperties": False,
-    "minProperties": 1,
-}
 #: Where an argument stands in the other surface: in the path of REST, or nowhere.
 IN_PATH, ONLY_TOOL = "path", "tool"
 
@@ -72,21 +65,17 @@ _EXPAND = _arg("Relations of schema to add.")
 _EXPAND_LIMIT = _arg(
     "Relation to most children per record.",
     rest="`expand_limit[relation]=n`: the most children per record.",
-    minProperties=1,
-    additionalProperties={"type": "integer", "minimum": 1},
 )
+_REST_WORDS = 'Words, `"words in a row"`, `beginnings*`, `-without`, `this OR that`.'
+_IN = _arg("Only these fields are searched.")
 _REST_FILTER = "`filter[field]=value`, or `filter[field][gte|gt|lte|lt]=value` on fields that declare it."
 _FILTER = _arg(
     "Typed: field to value, or to a range {gte,gt,lte,lt}. Use fields with eq or r= in schema.",
     rest=_REST_FILTER,
-    minProperties=1,
-    additionalProperties={
-        "anyOf": [{"type": "string"}, {"type": "number"}, {"type": "boolean"}, _RANGE],
-    },
 )
 
 
-class Read(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Read(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"in_fields": "in"}):
     """The arguments of one read; null means the same as leaving one out."""
 
     #: As the tool is called.
@@ -146,6 +135,10 @@ class AggregateRead(Read, frozen=True):
     limit: Annotated[Limit | None, _arg("Groups; default 10.")] = None
     cursor: Annotated[Text | None, _PRINTED] = None
     filter: Annotated[dict[str, Any] | None, _FILTER] = None
+    q: Annotated[
+        Text | None, _arg("Only records that hold all these words, as in search.", rest=_REST_WORDS)
+    ] = None
+    in_fields: Annotated[Texts | None, _IN] = None
     connection_id: Annotated[Text | None, _CONNECTION] = None
     connector_key: Annotated[Text | None, _CONNECTOR] = None
 
@@ -158,20 +151,22 @@ class SearchRead(Read, frozen=True):
         Text | None,
         _arg(
             "The words. Pass one of q and query.",
-            rest='Words, `"words in a row"`, `beginnings*`, `-without`, `this OR that`.',
+            rest=_REST_WORDS,
         ),
     ] = None
     query: Annotated[Text | None, _arg("Same as q.", at=ONLY_TOOL)] = None
     streams: Annotated[Texts | None, _arg("Only these streams.")] = None
-    limit: Annotated[Limit | None, _arg("Hits; default 25.")] = None
+    in_fields: Annotated[Texts | None, _IN] = None
+    limit: Annotated[Annotated[int, Meta(ge=0, le=100)] | None, _arg("Hits; default 25. 0 only counts.")] = (
+        None
+    )
     cursor: Annotated[Text | None, _CURSOR] = None
     # A server with a model offers the other modes as well.
     mode: Annotated[SearchMode | None, _arg("Default lexical.", at=ONLY_TOOL, enum=["lexical"])] = None
     sort: Annotated[SearchSort | None, _arg("Default relevance; time is newest first.")] = None
-    # The list of tools has a budget: the types are written out in query_records.
     filter: Annotated[
         dict[str, Any] | None,
-        _arg("As in query_records; needs exactly one stream.", rest=_REST_FILTER, minProperties=1),
+        _arg("As in query_records; needs exactly one stream.", rest=_REST_FILTER),
     ] = None
     connection_id: Annotated[Text | None, _CONNECTION] = None
     connector_key: Annotated[Text | None, _CONNECTOR] = None
@@ -240,7 +235,7 @@ def arguments_of(read: type[Read]) -> Iterator[Argument]:
         surfaces: dict[str, str] = member.type.extra
         about = schema.pop("description")
         yield Argument(
-            member.name,
+            member.encode_name,
             is_required=member.required,
             about=about,
             rest_about=surfaces["rest"] or about,
@@ -273,11 +268,11 @@ def _schema_of(kind: inspect.Type) -> dict[str, Any]:
         case inspect.EnumType(names):
             return {"type": "string", "enum": [str(choice) for choice in names]}
         case inspect.ListType():
-            return {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1}
+            return {"type": "array", "items": {"type": "string"}}
         case inspect.DictType():
             return {"type": "object"}
         case _:
-            return {"type": "string", "minLength": 1}
+            return {"type": "string"}
 
 
 def schema_query(read: SchemaRead, *, full: bool, exhaustive: bool) -> SchemaQuery:
@@ -349,6 +344,8 @@ def aggregate_query(read: AggregateRead, filters: tuple[Filter, ...]) -> Aggrega
         time_zone=read.time_zone,
         limit=DEFAULT_GROUPS if read.limit is None else read.limit,
         filters=filters,
+        q=read.q,
+        in_fields=fields(read.in_fields),
         connection_id=connection(read.connection_id),
         connector_key=connector(read.connector_key),
     )
@@ -361,11 +358,12 @@ def search_query(read: SearchRead, words: str, filters: tuple[Filter, ...], mode
         streams=None if read.streams is None else tuple(map(ids.stream_name, read.streams)),
         connection_id=connection(read.connection_id),
         connector_key=connector(read.connector_key),
-        limit=read.limit or DEFAULT_PAGE,
+        limit=DEFAULT_PAGE if read.limit is None else read.limit,
         filters=filters,
         cursor=read.cursor,
         mode=mode,
         sort=SearchSort(read.sort or SearchSort.RELEVANCE),
+        in_fields=fields(read.in_fields),
     )
 
 

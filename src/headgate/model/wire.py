@@ -248,6 +248,13 @@ class GroupBody(TypedDict, total=False):
     unreadable_value_count: int
 
 
+class AggregateMeta(PageMeta, total=False):
+    """What to know about a number."""
+
+    #: Where it is one of the records that hold some words.
+    understood: UnderstoodBody
+
+
 class AggregateBody(TypedDict, total=False):
     """A number, or one for each group."""
 
@@ -267,8 +274,9 @@ class AggregateBody(TypedDict, total=False):
     limit: int
     groups: list[GroupBody]
     other_count: int
+    q: str
     links: dict[str, Any]
-    meta: PageMeta
+    meta: AggregateMeta
 
 
 class GrantedConnection(TypedDict, total=False):

@@ -110,15 +110,8 @@ class StreamCapability:
     #: True when records may be counted; None when the stream has no aggregations at all.
     counts: bool | None
 
-    def searchable(self) -> tuple[FieldName, ...]:
-        """Return the fields that words are looked for in."""
-        return self._usable(Use.LEXICAL_SEARCH)
-
-    def comparable(self) -> tuple[FieldName, ...]:
-        """Return the fields that are compared by meaning."""
-        return self._usable(Use.SEMANTIC_SEARCH)
-
-    def _usable(self, use: Use) -> tuple[FieldName, ...]:
+    def with_use(self, use: Use) -> tuple[FieldName, ...]:
+        """Return the fields that may be used so."""
         return tuple(name for name, capability in self.fields.items() if capability.usable(use))
 
 

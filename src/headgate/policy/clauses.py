@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from headgate.errors import (
     ConnectionNotFound,
@@ -19,7 +19,7 @@ from headgate.model.declaration import Field, FieldKind, RangeOperator
 from headgate.model.grant import TimeConstraint
 from headgate.model.ids import FieldName
 from headgate.model.instants import instant, is_date
-from headgate.model.plan import ExpandPlan
+from headgate.model.plan import ExpandPlan, WordCondition, parse_terms
 from headgate.model.query import (
     ExactFilter,
     ExpandRequest,
@@ -252,10 +252,24 @@ def _expand_limit(capability: RelationCapability, request: ExpandRequest) -> int
     return request.limit
 
 
+_USES: Mapping[SearchMode, Sequence[Use]] = {
+    SearchMode.LEXICAL: (Use.LEXICAL_SEARCH,),
+    SearchMode.SEMANTIC: (Use.SEMANTIC_SEARCH,),
+    SearchMode.HYBRID: (Use.LEXICAL_SEARCH, Use.SEMANTIC_SEARCH),
+}
+
+
 def searched_scopes(allowance: Allowance, query: SearchQuery) -> tuple[StreamScope, ...]:
     if query.mode is not SearchMode.LEXICAL and not allowance.rules.has_meaning:
         raise Unsupported(f"This server has no {query.mode} search.", param="mode")
-    return tuple(scope for scope in _named(allowance, query) if _is_searched(scope, query.mode))
+    scopes = _named(allowance, query)
+    if query.in_fields is not None:
+        _check_searched(scopes, query.in_fields, _USES[query.mode])
+    return tuple(
+        scope
+        for scope in scopes
+        if any(searched_fields(scope, use, query.in_fields) for use in _USES[query.mode])
+    )
 
 
 def _named(allowance: Allowance, query: SearchQuery) -> tuple[StreamScope, ...]:
@@ -278,9 +292,42 @@ def _named(allowance: Allowance, query: SearchQuery) -> tuple[StreamScope, ...]:
     return tuple(part for scope in scopes if (part := scope.on(query.connection_id)) is not None)
 
 
-def _is_searched(scope: StreamScope, mode: SearchMode) -> bool:
-    by_words = mode is not SearchMode.SEMANTIC and bool(scope.capability.searchable())
-    return by_words or (mode is not SearchMode.LEXICAL and bool(scope.capability.comparable()))
+def searched_fields(scope: StreamScope, use: Use, names: Sequence[FieldName] | None) -> tuple[FieldName, ...]:
+    """Return the fields that a search looks at: all that can be searched so, or those of them that were named."""
+    usable = scope.capability.with_use(use)
+    return usable if names is None else tuple(name for name in usable if name in names)
+
+
+def _check_searched(scopes: Sequence[StreamScope], names: Sequence[FieldName], uses: Sequence[Use]) -> None:
+    """Refuse a name that no searched stream has as a field, or only as one that cannot be searched."""
+    if not names:
+        raise InvalidRequest("in needs the name of a field.", param="in")
+    for name in names:
+        if scopes and not any(searched_fields(scope, use, [name]) for scope in scopes for use in uses):
+            # One that is visible somewhere is refused for its use, every other one in the same words.
+            seen = (scope for scope in scopes if name in scope.capability.fields)
+            authorize(next(seen, scopes[0]), name, uses[0])
+
+
+def word_condition(
+    scope: StreamScope, q: str | None, names: Sequence[FieldName] | None
+) -> WordCondition | None:
+    """Resolve the words that counted records hold, and the fields that hold them."""
+    if q is None:
+        if names is not None:
+            raise InvalidRequest("in needs q.", param="in")
+        return None
+    terms = parse_terms(q)
+    if names is not None:
+        _check_searched([scope], names, [Use.LEXICAL_SEARCH])
+    fields = searched_fields(scope, Use.LEXICAL_SEARCH, names)
+    if not fields:
+        raise InvalidRequest(
+            f"Stream '{scope.stream}' has no field that can be searched by words.",
+            param="q",
+            hint="Leave q out, and narrow with filter.",
+        )
+    return WordCondition(terms, tuple(authorize(scope, name, Use.LEXICAL_SEARCH).name for name in fields))
 
 
 def search_filters(scopes: Sequence[StreamScope], query: SearchQuery) -> tuple[Filter, ...]:

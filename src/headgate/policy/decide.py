@@ -54,6 +54,7 @@ from headgate.model.query import (
     Metric,
     RecordQuery,
     SchemaQuery,
+    SearchMode,
     SearchQuery,
     WindowQuery,
 )
@@ -215,6 +216,7 @@ def decide_aggregate(allowance: Allowance, query: AggregateQuery) -> Decision[Ag
         then_by=None if query.group_by is None else _time_groups(scope, query),
         filters=clauses.filters(scope, query.filters),
         limit=query.limit,
+        words=clauses.word_condition(scope, query.q, query.in_fields),
     )
     return Decision(plan, (scope,))
 
@@ -236,10 +238,12 @@ def decide_search(
     scopes = searched_scopes(allowance, query)
     if query.filters and len(query.streams or ()) != 1:
         raise InvalidRequest("Filters need exactly one stream in streams.", param="filter")
-    limit, warnings = _page_limit(query.limit)
+    if query.limit == 0:
+        _refuse_beside_counting(query)
+    limit, warnings = _page_limit(query.limit, least=0)
     binding = cursors.search_binding(allowance, query)
     plan = SearchPlan(
-        reaches=tuple(_search_reach(scope, fields) for scope in scopes),
+        reaches=tuple(_search_reach(scope, fields, query.in_fields) for scope in scopes),
         terms=terms,
         limit=limit,
         filters=search_filters(scopes, query),
@@ -306,9 +310,17 @@ def _refuse_extras(
             raise InvalidRequest(f"{param} is not open to clients here.", param=param)
 
 
-def _page_limit(limit: int) -> tuple[int, tuple[ReadWarning, ...]]:
-    if limit < 1:
-        raise InvalidRequest("limit must be at least 1.", param="limit")
+def _refuse_beside_counting(query: SearchQuery) -> None:
+    """Refuse what has no matches to count, or counts them from the middle."""
+    if query.mode is not SearchMode.LEXICAL:
+        raise InvalidRequest("limit 0 counts matches by words: it needs lexical search.", param="limit")
+    if query.cursor is not None:
+        raise InvalidRequest("limit 0 counts all matches: it takes no cursor.", param="cursor")
+
+
+def _page_limit(limit: int, *, least: int = 1) -> tuple[int, tuple[ReadWarning, ...]]:
+    if limit < least:
+        raise InvalidRequest(f"limit must be at least {least}.", param="limit")
     if limit > MAX_PAGE:
         return MAX_PAGE, (limit_clamped("limit", limit, MAX_PAGE),)
     return limit, ()
@@ -402,7 +414,9 @@ def _refuse_aggregate_mix(query: AggregateQuery) -> None:
 
 
 def _refuse_aggregate_extras(query: AggregateQuery) -> None:
-    """Refuse what the core protocol does not have: grouped metrics other than counts, and two keys."""
+    """Refuse what the core protocol does not have: words, grouped metrics other than counts, and two keys."""
+    if query.q is not None:
+        raise InvalidRequest("q is not open to clients here.", param="q")
     by_value, by_time = query.group_by is not None, query.group_by_time is not None
     if by_value and by_time:
         raise InvalidRequest("Pass group_by or group_by_time, not both.", param="group_by")
@@ -438,15 +452,15 @@ def _time_zone(name: str) -> str:
         ) from None
 
 
-def _search_reach(scope: StreamScope, wanted: Collection[str]) -> SearchReach:
+def _search_reach(
+    scope: StreamScope, wanted: Collection[str], in_fields: Sequence[FieldName] | None
+) -> SearchReach:
     # Hits without fields bring only the time they are shown with, if it is the one of their order.
     times = {scope.capability.sort_field, scope.declaration.consent_time_field if wanted else None}
     fields = tuple(name for name in scope.capability.fields if name in wanted or name in times)
-    searched = tuple(
-        authorize(scope, name, Use.LEXICAL_SEARCH).name for name in scope.capability.searchable()
-    )
-    compared = tuple(
-        authorize(scope, name, Use.SEMANTIC_SEARCH).name for name in scope.capability.comparable()
+    searched, compared = (
+        tuple(authorize(scope, name, use).name for name in clauses.searched_fields(scope, use, in_fields))
+        for use in (Use.LEXICAL_SEARCH, Use.SEMANTIC_SEARCH)
     )
     time_field = scope.declaration.consent_time_field or scope.declaration.cursor_field
     shows_time = time_field in scope.capability.fields

@@ -2,28 +2,42 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from headgate.model.disclosure import Disclosed
 from headgate.model.ids import FieldName
 from headgate.model.plan import AggregatePlan, TimeGroups
 from headgate.model.query import AggregateQuery
 from headgate.model.rows import Aggregate, Group
+from headgate.model.warning import index_building
 from headgate.policy.decide import decide_aggregate
-from headgate.reading.home import CurrentRead, Served
+from headgate.reading.home import CurrentRead, Served, meta
 from headgate.reading.links import aggregate_link
 from headgate.reading.port import Body
+from headgate.reading.search import understood_body
 
 
 async def aggregate(read: CurrentRead, query: AggregateQuery) -> Served:
     """Compute a number, or one for each group."""
     plan = decide_aggregate(read.decisions.allowance, query).plan
-    async with read.home.computations.of(read.context.access):
+    # Words are looked for in the thread of searches.
+    turns = read.home.computations if plan.words is None else read.home.searches
+    async with turns.of(read.context.access):
         numbers = await read.home.store.aggregate(plan)
-    body = _body(query, plan, numbers) | {"links": {"self": aggregate_link(query)}, "meta": read.meta()}
+    body = _body(query, plan, numbers)
+    body |= {"links": {"self": aggregate_link(query)}, "meta": _meta(read, numbers)}
     fields = _aggregated_fields(plan)
     return Served(
         body,
         tuple(Disclosed(connection, query.stream, fields) for connection in plan.reach.connection_ids),
     )
+
+
+def _meta(read: CurrentRead, numbers: Aggregate) -> Body | msgspec.Raw:
+    if numbers.understood is None:
+        return read.meta()
+    lacks = (index_building(),) if numbers.is_index_building else ()
+    return meta((*read.context.warnings, *lacks)) | {"understood": understood_body(numbers.understood)}
 
 
 def _body(query: AggregateQuery, plan: AggregatePlan, numbers: Aggregate) -> Body:
@@ -41,6 +55,10 @@ def _body(query: AggregateQuery, plan: AggregatePlan, numbers: Aggregate) -> Bod
         "approximate": False,
         "filtered_record_count": numbers.filtered_record_count,
     }
+    if query.q is not None:
+        body["q"] = query.q
+    if query.in_fields is not None:
+        body["in"] = list(query.in_fields)
     if numbers.missing_count is not None:
         body["missing_value_count"] = numbers.missing_count
         body["unreadable_value_count"] = numbers.unreadable_count
@@ -65,4 +83,5 @@ def _group_row(plan: AggregatePlan, group: Group) -> Body:
 def _aggregated_fields(plan: AggregatePlan) -> tuple[FieldName, ...]:
     keys = (key.field if isinstance(key, TimeGroups) else key for key in (plan.group_by, plan.then_by))
     named = [plan.field, *keys, *(condition.field for condition in plan.filters)]
+    named += () if plan.words is None else plan.words.search_fields
     return tuple(dict.fromkeys(name for name in named if name is not None))

@@ -148,6 +148,7 @@ def _expand(requests: Iterable[ExpandRequest]) -> Params:
 #: The members of queries that are no parameters of the same name and value.
 _WRITTEN: Mapping[str, Callable[[Any], Params]] = {
     "fields": lambda names: [("fields", ",".join(names))],
+    "in_fields": lambda names: [("in", ",".join(names))],
     "streams": lambda names: [("streams[]", name) for name in names],
     "filters": _filters,
     "expand": _expand,

@@ -86,14 +86,13 @@ class LocalResourceServer(msgspec.Struct):
 
     def aggregate(self, query: AggregateQuery) -> CoroutineType[Any, Any, ReadAnswer]:
         """Compute a number, or one for each group."""
-        return self._answer(aggregate, query)
+        return self._answer(aggregate, query, words=self._logged(query.q))
 
     def search(
         self, query: SearchQuery, *, title_chars: int | None = None
     ) -> CoroutineType[Any, Any, ReadAnswer]:
         """Find records by words."""
-        words = query.q[:_MOST_LOGGED_CHARS] if self._home.logs_queries else msgspec.UNSET
-        return self._answer(search, query, title_chars, words=words)
+        return self._answer(search, query, title_chars, words=self._logged(query.q))
 
     async def blob(self, query: BlobQuery, *, start: int = 0, end: int | None = None) -> BlobAnswer:
         """Open a file that a visible record refers to."""
@@ -148,6 +147,12 @@ class LocalResourceServer(msgspec.Struct):
         content = served.content or _encode(served.body)
         self._disclose(ANSWERED, len(content), served.shown, words)
         return ReadAnswer(content, context.request_id, served.body)
+
+    def _logged(self, words: str | None) -> str | msgspec.UnsetType:
+        """Return what the log holds of the words of a query, if the owner wants it to."""
+        if words is None or not self._home.logs_queries:
+            return msgspec.UNSET
+        return words[:_MOST_LOGGED_CHARS]
 
     async def _left(self) -> int | None:
         """Return how many records may be shown; most grants have no limit, and their requests do not pay for it."""

@@ -104,6 +104,18 @@ class _Groups(msgspec.Struct):
     groups: list[dict[str, msgspec.Raw]]
 
 
+class _Narrowed(msgspec.Struct, rename={"in_fields": "in"}):
+    """What an answer says of the words and fields that it is about."""
+
+    q: str | None = None
+    in_fields: tuple[str, ...] | None = None
+
+
+class _NarrowedSearch(msgspec.Struct):
+    data: list[msgspec.Raw]
+    meta: _Narrowed = msgspec.field(default_factory=_Narrowed)
+
+
 class _Offer(msgspec.Struct):
     supported: bool = False
 
@@ -233,19 +245,39 @@ class RemoteResourceServer:
         return _bearer(answer.content)
 
     async def aggregate(self, query: AggregateQuery) -> ReadAnswer:
-        """Ask for a number."""
-        return await self._read(links.aggregate_link(query), _Number, _Groups)
+        """Ask for a number; one of all records is none of those that hold some words."""
+        answer = await self._read(links.aggregate_link(query), _Number, _Groups)
+        if query.q is not None:
+            about = _understood(answer, _Narrowed)
+            if (about.q, about.in_fields) != (query.q, query.in_fields):
+                raise Unsupported(
+                    "This resource server counts no words.",
+                    param="q",
+                    hint="Leave q and in out: search shows the records.",
+                )
+        return answer
 
     async def search(self, query: SearchQuery, *, title_chars: int | None = None) -> ReadAnswer:
         """Ask for hits; a server that does not know the preference sends no titles."""
         path = links.search_link(query)
         try:
-            return await self._read(path, _List, preview_chars=title_chars)
+            answer = await self._read(path, _List, preview_chars=title_chars)
         except RemoteRefused as error:
             if error.code == Unsupported.code and query.mode is not SearchMode.LEXICAL:
                 # The mode is part of the address there, so that the server cannot name a parameter.
                 error.param = error.param or "mode"
             raise
+        if query.in_fields is not None or not query.limit:
+            about = _understood(answer, _NarrowedSearch)
+            if about.meta.in_fields != query.in_fields:
+                raise Unsupported(
+                    "This resource server searches all fields at once.", param="in", hint="Leave in out."
+                )
+            if about.data and not query.limit:
+                raise Unsupported(
+                    "This resource server shows hits whenever it counts.", param="limit", hint="Pass a limit."
+                )
+        return answer
 
     async def blob(self, query: BlobQuery, *, start: int = 0, end: int | None = None) -> BlobAnswer:
         """Open a file."""

@@ -61,6 +61,8 @@ async def search(read: CurrentRead, query: SearchQuery, title_chars: int | None)
         },
         "meta": _meta(page, warnings, connections=len(searched)),
     }
+    if query.in_fields is not None:
+        body["meta"]["in"] = list(query.in_fields)
     if token is not None:
         body["next_cursor"] = token
     return Served(body, _hits_shown(page, rows, decision.scopes))
@@ -134,13 +136,13 @@ def _meta(page: SearchPage, warnings: Iterable[ReadWarning], *, connections: int
         "count": None if page.count is None or page.is_cut else page.count + page.partial_count,
         "count_accuracy": "unknown" if page.count is None or page.is_cut else "exact",
         **({"partial_count": page.partial_count} if page.partial_count else {}),
-        "understood": _understood(page.understood),
+        "understood": understood_body(page.understood),
         "recall": recall,
         "warnings": [warning.document() for warning in warnings],
     }
 
 
-def _understood(understood: Understood) -> Body:
+def understood_body(understood: Understood) -> Body:
     """Return how a query was understood: its words with other forms that were found, and what was left out."""
     words = [
         {

@@ -15,6 +15,8 @@ from headgate.model.wire import AggregateBody, GroupBody, Json
 from headgate.text.budget import AGGREGATE_TEXT, ELLIPSIS, cut, fitting, size
 from headgate.text.ladder import binary_facts
 from headgate.text.quote import fenced, json_text, name
+from headgate.text.records import warning_facts
+from headgate.text.search import understood_line
 
 _KEY_CHARS = 60
 _KEY_WINDOW = 4096
@@ -58,6 +60,9 @@ def aggregate_text(body: AggregateBody, first: int = 0) -> str:
             f"; unreadable_value_count={unreadable} (records whose value does not fit the field's type; "
             "not in the result)"
         )
+    counted = "\n".join([" ".join([counted, *warning_facts(body)]), *understood_line(body)])
+    if "q" in body and body.get("filtered_record_count") == 0:
+        counted += "\nNothing matched. Try fewer or other words, or a beginning* with a star."
     groups = body.get("groups")
     if groups is None:
         return f"{what} = {_value(body.get('value'))}. {counted}"

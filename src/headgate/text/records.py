@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import msgspec
 
-from headgate.model.wire import PageBody, RecordBody, SearchBody
+from headgate.model.wire import AggregateBody, PageBody, RecordBody, SearchBody
 from headgate.text.budget import ELLIPSIS, QUERY_TEXT, cut, fitting, shared_lines, size
 from headgate.text.ladder import Windows, binary_facts, without_bytes
 from headgate.text.quote import json_text, json_within, name
@@ -258,10 +258,11 @@ def paging_line(body: PageBody | SearchBody) -> str:
     cursors = {key: body.get(key) for key in ("next_cursor", "next_changes_since")}
     parts += [f"{key}={json_text(cursor)}" for key, cursor in cursors.items() if cursor]
     count = count_of(body)
-    return " ".join([*parts, *([count] if count else []), *_warnings(body)])
+    return " ".join([*parts, *([count] if count else []), *warning_facts(body)])
 
 
-def _warnings(body: PageBody | SearchBody) -> Iterator[str]:
+def warning_facts(body: PageBody | SearchBody | AggregateBody) -> Iterator[str]:
+    """Write the server's warnings."""
     meta: Any = body.get("meta")
     if not isinstance(meta, dict):
         return

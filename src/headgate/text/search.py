@@ -8,7 +8,14 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from headgate.model.wire import HitBody, SearchBody, UnderstoodWordBody
+from headgate.model.wire import (
+    AggregateBody,
+    AggregateMeta,
+    HitBody,
+    SearchBody,
+    SearchMeta,
+    UnderstoodWordBody,
+)
 from headgate.text.budget import ELLIPSIS, SEARCH_TEXT, cut, fitting, shared_lines, size
 from headgate.text.ladder import READ_TOOL
 from headgate.text.quote import json_text, json_within, name
@@ -94,7 +101,10 @@ def search_text(
     tool: str = READ_TOOL,
 ) -> str:
     """Write the text of a search from its body and its flat results; ``cursor`` is the one it was asked with."""
-    lines = [f"search: {len(results)} hit(s). {paging_line(body)}", *_understood(body)]
+    lines = [f"search: {len(results)} hit(s). {paging_line(body)}", *understood_line(body)]
+    if not results and (body.get("meta") or {}).get("count"):
+        lines.append("Counted only, as limit is 0. Pass a limit to see hits.")
+        return "\n".join([*lines, *_recall(body)])
     if not results:
         lines.append("Nothing matched. Try fewer or other words, or a beginning* with a star.")
         return "\n".join([*lines, *_recall(body)])
@@ -176,9 +186,9 @@ def _recall(body: SearchBody) -> list[str]:
     return [f"Recall: {which} ranked; narrow the search to rank them all."]
 
 
-def _understood(body: SearchBody) -> list[str]:
+def understood_line(body: SearchBody | AggregateBody) -> list[str]:
     """Return in one line how the query was understood, and how many records hold all or most of its words."""
-    meta = body.get("meta") or {}
+    meta: SearchMeta | AggregateMeta = body.get("meta") or {}
     understood = meta.get("understood") or {}
     words = [_word(word) for word in understood.get("words") or []]
     if not words:

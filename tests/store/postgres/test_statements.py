@@ -51,7 +51,7 @@ _PARTS = {
 #: Not statements, but parts of some; and one that no database prepares.
 _NO_STATEMENTS = {
     "aggregate", "by_key", "exact_sum", "exact_value", "is_unreadable", "page_of_filtered", "records_of_shelves",
-    "records_of_typed", "typed_of_shelves", "start_by_key", "start_by_sort", "typed_join", "key_in_list", "text_of_field", "one_mark", "is_live",
+    "records_of_typed", "typed_of_shelves", "start_by_key", "start_by_sort", "typed_join", "key_in_list", "row_in_list", "text_of_field", "one_mark", "is_live",
     "rows_of_range", "row_of_number", "is_in_order", "children", "vacuum", "gather_statistics",
 }  # fmt: skip
 #: What one engine alone needs.
@@ -140,7 +140,7 @@ def test_every_statement_is_about_one_home():
         "is_in_order",
     }
     parts = {
-        "start_by_key", "start_by_sort", "typed_join", "key_in_list", "text_of_field", "stored_rows", "aggregate", "by_key",
+        "start_by_key", "start_by_sort", "typed_join", "key_in_list", "row_in_list", "text_of_field", "stored_rows", "aggregate", "by_key",
         "exact_sum", "exact_value",
     }  # fmt: skip
     assert {name for name, text in SQL.items() if ":home" not in text} == about_all | parts

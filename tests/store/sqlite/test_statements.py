@@ -45,7 +45,7 @@ _PARTS = {
 #: Not statements, but parts of some; and those whose table is made before.
 _NO_STATEMENTS = {
     "aggregate", "by_key", "exact_sum", "exact_value", "is_unreadable", "page_of_filtered", "records_of_shelves",
-    "records_of_typed", "typed_of_shelves", "start_by_key", "start_by_sort", "typed_join", "key_in_list", "text_of_field", "one_mark", "is_live",
+    "records_of_typed", "typed_of_shelves", "start_by_key", "start_by_sort", "typed_join", "key_in_list", "row_in_list", "text_of_field", "one_mark", "is_live",
     "rows_of_range", "row_of_number", "is_in_order", "children", "add_typed_column", "index_typed_column", "make_typed_table",
     "put_typed_row",
 }  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.structure.planted_bugs import (
     attacks,
+    counting,
     edges,
     entrypoint,
     envelopes,
@@ -30,6 +31,7 @@ BUGS = (
     *envelopes.BUGS,
     *faults.BUGS,
     *attacks.BUGS,
+    *counting.BUGS,
     *servers.BUGS,
     *promises.BUGS,
     *parsing.BUGS,

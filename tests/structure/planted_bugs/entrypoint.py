@@ -62,11 +62,9 @@ BUGS = (
         "S2-08 S2-12",
         "aggregate takes no connection_id",
         _READS,
-        "    cursor: Annotated[Text | None, _PRINTED] = None\n"
-        "    filter: Annotated[dict[str, Any] | None, _FILTER] = None\n"
+        "    in_fields: Annotated[Texts | None, _IN] = None\n"
         "    connection_id: Annotated[Text | None, _CONNECTION] = None\n",
-        "    cursor: Annotated[Text | None, _PRINTED] = None\n"
-        "    filter: Annotated[dict[str, Any] | None, _FILTER] = None\n",
+        "    in_fields: Annotated[Texts | None, _IN] = None\n",
     ),
     Bug(
         "S2-09 S2-13",

@@ -68,9 +68,8 @@ BUGS = (
         "S2-58",
         "a search of one connection has no limit",
         _READS,
-        "        limit=read.limit or DEFAULT_PAGE,\n        filters=filters,",
-        "        limit=DEFAULT_PAGE if read.connection_id else read.limit or DEFAULT_PAGE,\n"
-        "        filters=filters,",
+        "        limit=DEFAULT_PAGE if read.limit is None else read.limit,",
+        "        limit=DEFAULT_PAGE if read.connection_id or read.limit is None else read.limit,",
     ),
     Bug(
         "S2-59 S2-71",

@@ -85,6 +85,7 @@ _MEANT: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(("connector_instance_id", "connection", "connections", "account"), ("connection_id",)),
     **dict.fromkeys(("record_id", "record", "key", "uri", "url", "ids"), ("id",)),
     **dict.fromkeys(("field", "path", "select", "columns", "field_path"), ("field_path", "fields", "field")),
+    **dict.fromkeys(("fields", "search_fields", "in_fields"), ("fields", "in")),
     **dict.fromkeys(("order_by", "sort_by"), ("sort",)),
     **dict.fromkeys(("interval", "bucket"), ("granularity",)),
     **dict.fromkeys(("timezone", "tz"), ("time_zone",)),
@@ -99,7 +100,7 @@ def typed(arguments: Mapping[str, Any], shape: type[_T]) -> _T:
     try:
         return msgspec.convert(arguments, shape)
     except msgspec.ValidationError as error:
-        raise _mistake(str(error), arguments, shape.__struct_fields__) from error
+        raise _mistake(str(error), arguments, shape.__struct_encode_fields__) from error
 
 
 def _mistake(message: str, arguments: Mapping[str, Any], names: Sequence[str]) -> InvalidRequest:

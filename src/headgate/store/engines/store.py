@@ -47,6 +47,7 @@ from headgate.store.queries.changes import changes
 from headgate.store.queries.pages import find_key, looks_at_all, page
 from headgate.store.queries.rows import marked_records
 from headgate.store.queries.windows import find_blobs, windows
+from headgate.store.search.counting import aggregate_matches
 from headgate.store.search.find import find
 from headgate.store.search.meaning import AskedMeaning, SearchMemory, question_text
 from headgate.store.sql.catalog import Catalog
@@ -155,6 +156,13 @@ class Store:
 
     async def aggregate(self, plan: AggregatePlan) -> Aggregate:
         """Compute a number, or one for each group, exactly."""
+        words = plan.words
+        if words is not None:
+            return await self._readers.searching(
+                lambda database, catalog: aggregate_matches(
+                    database, catalog, self._memory.segments, plan, words
+                )
+            )
         return await self._readers.long(lambda database, catalog: aggregate(database, catalog, plan))
 
     async def search(self, plan: SearchPlan) -> SearchPage:

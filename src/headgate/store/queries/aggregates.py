@@ -27,7 +27,7 @@ from headgate.store.format.columns import Column, ColumnKind
 from headgate.store.format.records import ANY_FIELD
 from headgate.store.format.streams import StreamTable
 from headgate.store.queries import calendar
-from headgate.store.queries.scope import VisibleRows, column_of, scope_of, visible_rows
+from headgate.store.queries.scope import SqlScope, VisibleRows, column_of, scope_of, visible_rows
 from headgate.store.sql.catalog import Catalog
 from headgate.store.sql.database import Database
 
@@ -41,25 +41,36 @@ _WIDE = Context(prec=1200)
 _NOTHING = Decimal(0)
 
 
-def aggregate(database: Database, catalog: Catalog, plan: AggregatePlan) -> Aggregate:
-    """Compute what the plan asks for."""
+def aggregate(
+    database: Database, catalog: Catalog, plan: AggregatePlan, among: Sequence[int] | None = None
+) -> Aggregate:
+    """Compute what the plan asks for, over all its rows or over those of them with one of these numbers.
+
+    The numbers are those of rows of the reach.
+    """
     scope = scope_of(catalog, plan.reach, plan.filters)
-    if scope is None:
+    if scope is None or (among is not None and not among):
         return _of_nothing(plan)
     if plan.metric is Metric.COUNT and plan.group_by is None:
-        if scope.is_whole:
-            total = database.value(database.sql["live_of_shelves"].format(sids=scope.sids))
-        else:
-            rows = visible_rows(scope, plan.reach, plan.filters, with_typed=False)
-            total = count_rows(database, rows)
+        total = _count(database, scope, plan, among)
         return Aggregate(total, total)
-    question = _Question(database, scope.stream, plan, visible_rows(scope, plan.reach, plan.filters))
+    rows = visible_rows(scope, plan.reach, plan.filters, among=among)
+    question = _Question(database, scope.stream, plan, rows)
     groups = question.groups()
     if plan.group_by is not None:
         return _grouped(question, groups)
     numbers = groups.get((), _Numbers())
     value = None if numbers.value is None else question.shown(numbers.value)
     return Aggregate(numbers.count, value, missing_count=numbers.missing, unreadable_count=numbers.unreadable)
+
+
+def _count(database: Database, scope: SqlScope, plan: AggregatePlan, among: Sequence[int] | None) -> int:
+    if among is not None and not plan.filters:
+        return len(among)
+    if among is None and scope.is_whole:
+        return database.value(database.sql["live_of_shelves"].format(sids=scope.sids))
+    rows = visible_rows(scope, plan.reach, plan.filters, with_typed=False, among=among)
+    return count_rows(database, rows)
 
 
 def count_rows(database: Database, rows: VisibleRows) -> int:

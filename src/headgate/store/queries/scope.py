@@ -191,9 +191,16 @@ class VisibleRows(NamedTuple):
 
 
 def visible_rows(
-    scope: SqlScope, reach: Reach, filters: Sequence[Filter] = (), *, with_typed: bool = True
+    scope: SqlScope,
+    reach: Reach,
+    filters: Sequence[Filter] = (),
+    *,
+    with_typed: bool = True,
+    among: Sequence[int] | None = None,
 ) -> VisibleRows:
     """Write the end of a statement over the rows of a reach that pass filters, with their typed values as ``t``.
+
+    ``among`` are the row numbers of those that are looked at; None for all.
 
     It looks at visible rows alone where they can be found by key or by the stream's order, else at those of whole shelves.
     The scope is that of the same reach and filters. The records, as ``r``, are there only where rows are found among them.
@@ -202,7 +209,7 @@ def visible_rows(
     if reach.resources is not None or (reach.time is not None and _is_order(stream, reach.time.field)):
         join = scope.joined(with_typed=with_typed or scope.uses_typed)
         sql = dialect.sql["records_of_shelves"].format(join=join, sids=scope.sids, where=scope.where)
-        return VisibleRows(sql, scope.values)
+        return _among(dialect, "r.rid", VisibleRows(sql, scope.values), among)
     conditions: list[str] = []
     values: list[Any] = []
     if reach.time is not None:
@@ -221,4 +228,11 @@ def visible_rows(
         records=f" {dialect.sql['records_of_typed']}" if records else "",
         where="".join(f" AND {condition}" for condition in conditions),
     )
-    return VisibleRows(sql, tuple(values))
+    return _among(dialect, "t.rid", VisibleRows(sql, tuple(values)), among)
+
+
+def _among(dialect: Dialect, rid: str, rows: VisibleRows, among: Sequence[int] | None) -> VisibleRows:
+    if among is None:
+        return rows
+    condition = dialect.sql["row_in_list"].format(rid=rid)
+    return VisibleRows(f"{rows.sql} AND {condition}", (*rows.values, msgspec.json.encode(among).decode()))

@@ -104,6 +104,13 @@ class LexicalRanking:
     is_first_page: bool
 
 
+class WholeMatches(NamedTuple):
+    """The row numbers of all records that hold the words, and how these were understood."""
+
+    rids: Numbers
+    understood: Understood
+
+
 class LexicalSearch:
     """One search for one page."""
 
@@ -140,6 +147,22 @@ class LexicalSearch:
         """Whether the words stand in more places than one search reads."""
         return self._matcher.is_cut
 
+    def whole_matches(self) -> WholeMatches:
+        """Find the records that hold all the words, in no order."""
+        words = self._find(None)
+        records = np.empty(0, np.int64)
+        if words:
+            columns = self._text.columns
+            matches = self._allowed(
+                self._matches(
+                    holding(
+                        [columns.texts_of(word.occurrences).records for word in words], columns.record_end
+                    )
+                )
+            )
+            records = matches.records[matches.is_partial == 0]
+        return WholeMatches(self._text.rids(records), self.understood(words))
+
     def ranking(self) -> LexicalRanking:
         """Find the matches, and return the next of them in order: as many as the plan's limit, and one more."""
         frozen, seen = _read_position(self._plan.after, len(self._question.needs))
@@ -153,7 +176,9 @@ class LexicalSearch:
         matches = self._allowed(self._matches(holders))
         count = int((matches.is_partial == 0).sum())
         if frozen is None:
-            least = _least_worth(matches.bits, rarities) if count < self._plan.limit else None
+            # Those that lack words are counted where there are no others, even if none is shown.
+            is_short = count < max(1, self._plan.limit)
+            least = _least_worth(matches.bits, rarities) if is_short else None
             corrected = tuple(word.corrected for word in words)
             frozen = _Frozen(_EVERYTHING, True, least, rarities, corrected)
         matches = matches.chosen(_is_enough(matches, frozen))
@@ -286,6 +311,8 @@ class LexicalSearch:
     def _next(
         self, frozen: _Frozen, page_matches: Sequence[Match], *, has_more: bool
     ) -> SearchPosition | None:
+        if not self._plan.limit:
+            return None
         if has_more:
             return _position(frozen, page_matches[-1].place)
         if frozen.window.bottom == _EVERYTHING.bottom:

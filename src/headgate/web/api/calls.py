@@ -128,7 +128,7 @@ def _take(
 def _single(param: Param, text: str, warnings: list[ReadWarning]) -> Any:
     if param.shape is Shape.INTEGER:
         return _integer(param.name, text)
-    if param.shape is Shape.LENIENT_INTEGER:
+    if param.shape in {Shape.LENIENT_INTEGER, Shape.LENIENT_LIMIT}:
         return _lenient(param, text, warnings)
     if param.choices and text not in param.choices:
         raise InvalidRequest(f"{param.name} must be one of {', '.join(param.choices)}.", param=param.name)
@@ -143,7 +143,7 @@ def _integer(name: str, text: str) -> int:
 
 
 def _lenient(param: Param, text: str, warnings: list[ReadWarning]) -> int | None:
-    if _INTEGER.fullmatch(text) and int(text) > 0:
+    if _INTEGER.fullmatch(text) and int(text) >= (param.shape is Shape.LENIENT_INTEGER):
         return int(text)
     warnings.append(
         ReadWarning(

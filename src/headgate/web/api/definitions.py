@@ -42,6 +42,8 @@ class Shape(StrEnum):
     INTEGER = "integer"
     #: A whole number, or else the default: what lists do with a limit they cannot read.
     LENIENT_INTEGER = "lenient_integer"
+    #: The same, where 0 is a limit too.
+    LENIENT_LIMIT = "lenient_limit"
     #: Names with commas between them; may be repeated.
     NAMES = "names"
     #: May be repeated, also as ``name[]``.
@@ -142,6 +144,13 @@ LIMIT = Param(
     Shape.LENIENT_INTEGER,
     default=DEFAULT_PAGE,
 )
+_HITS = Param(
+    "limit",
+    f"How many hits; 0 only counts them. Above {MAX_PAGE} it is {MAX_PAGE}, below 0 or unreadable the default, "
+    "with a warning.",
+    Shape.LENIENT_LIMIT,
+    default=DEFAULT_PAGE,
+)
 _CUT = Param(
     "limit_chars",
     f"How long it is: {DEFAULT_WINDOW_CHARS} by default, {MAX_WINDOW_CHARS} at most; more is cut, with a warning.",
@@ -164,7 +173,7 @@ def _params(read: type[Read], *own: Param, required: Collection[str] = ()) -> tu
 def _param(argument: Argument, *, is_required: bool) -> Param:
     schema = argument.schema
     shapes = {"integer": Shape.INTEGER, "array": Shape.REPEATED, "object": Shape.FILTER, "string": Shape.TEXT}
-    named = {"fields": Shape.NAMES, "expand_limit": Shape.LIMITS}
+    named = {"fields": Shape.NAMES, "in": Shape.NAMES, "expand_limit": Shape.LIMITS}
     return Param(
         argument.name,
         argument.rest_about,
@@ -177,7 +186,7 @@ def _param(argument: Argument, *, is_required: bool) -> Param:
     )
 
 
-_SEARCH_PARAMS = _params(SearchRead, LIMIT, ALIAS, required=("q",))
+_RANKED_PARAMS = _params(SearchRead, LIMIT, ALIAS, required=("q",))
 ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "schema",
@@ -265,7 +274,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "search",
         "GET /v1/search",
         "Records that hold all the words, each in any visible searched field; then those that hold most of them.",
-        params=_SEARCH_PARAMS,
+        params=_params(SearchRead, _HITS, ALIAS, required=("q",)),
         answer="List",
         refusals=(403, 404, 410),
     ),
@@ -273,7 +282,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "semantic_search",
         "GET /v1/search/semantic",
         "Records with a text of similar meaning, the most similar first; 404 `unsupported` where there is no model.",
-        params=_SEARCH_PARAMS,
+        params=_RANKED_PARAMS,
         answer="List",
         refusals=(403, 404, 410, 503),
     ),
@@ -281,7 +290,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "hybrid_search",
         "GET /v1/search/hybrid",
         "The best by words and by meaning in one order; 404 `unsupported` where there is no model.",
-        params=_SEARCH_PARAMS,
+        params=_RANKED_PARAMS,
         answer="List",
         refusals=(403, 404, 410, 503),
     ),

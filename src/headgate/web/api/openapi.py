@@ -313,8 +313,13 @@ def _param(param: Param) -> dict[str, Any]:
     written: dict[str, Any] = {}
     if param.shape is Shape.INTEGER:
         schema = {"type": "integer"} | _bounds(param)
-    elif param.shape is Shape.LENIENT_INTEGER:
-        schema = {"anyOf": [{"type": "integer", "minimum": 1}, {"description": "The default."}]}
+    elif param.shape in {Shape.LENIENT_INTEGER, Shape.LENIENT_LIMIT}:
+        schema = {
+            "anyOf": [
+                {"type": "integer", "minimum": int(param.shape is Shape.LENIENT_INTEGER)},
+                {"description": "The default."},
+            ]
+        }
     elif param.shape in {Shape.NAMES, Shape.REPEATED}:
         schema = {"type": "array", "items": {"type": "string"}}
         written = {"style": "form", "explode": param.shape is Shape.REPEATED}

@@ -183,8 +183,10 @@ def _read(call: Call, kind: type[_Read]) -> _Read:
 
     They are parsed but not bounded: what a list does with a limit beyond its own is decided later.
     """
-    names = kind.__struct_fields__
-    values = {name: value for name, value in call.given.values.items() if name in names and name != "detail"}
+    names = dict(zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True))
+    values = {
+        names[name]: value for name, value in call.given.values.items() if name in names and name != "detail"
+    }
     return kind(**values, **{name: text for name, text in call.path.items() if name in names})
 
 

@@ -76,6 +76,10 @@ SELECT r.rid FROM record r{join}
 WHERE r.home=:home AND r.rid = ANY(ARRAY(SELECT value::bigint FROM jsonb_array_elements_text(?::jsonb)))
   AND NOT r.deleted{where}
 
+-- name: row_in_list
+-- The row is one of those in a JSON list of row numbers.
+{rid} = ANY(ARRAY(SELECT value::bigint FROM jsonb_array_elements_text(?::jsonb)))
+
 -- name: records_for_window
 -- The live records of a key, with some pieces of a long text of each: a row for each piece, or one without a piece.
 SELECT {columns}, c.sum, c.text FROM record r

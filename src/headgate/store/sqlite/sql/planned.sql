@@ -58,6 +58,10 @@ field_text(r.body, ?) = ?
 -- Those of the records in a JSON list of row numbers that pass a scope.
 SELECT r.rid FROM json_each(?) j JOIN record r ON r.rid = j.value{join} WHERE r.deleted = 0{where}
 
+-- name: row_in_list
+-- The row is one of those in a JSON list of row numbers.
+{rid} IN (SELECT value FROM json_each(?))
+
 -- name: records_for_window
 -- The live records of a key, with some pieces of a long text of each: a row for each piece, or one without a piece.
 SELECT {columns}, c.sum, c.text FROM record r LEFT JOIN chunk c ON c.rid = r.rid AND c.fid = ? AND c.n BETWEEN ? AND ?
