@@ -27,6 +27,7 @@ from mcp.server.lowlevel.server import Server as SdkServer
 
 from bench.load import Figure, Server, Slice, better, by_turns, measure, times_the_cpu
 from headgate import hosting, wiring
+from headgate.auth.clock import now
 from headgate.auth.credentials import home_credential_path, write_token
 from headgate.auth.grants import Choice, Conditions, issue
 from headgate.mcp.serve import hosted
@@ -96,13 +97,13 @@ async def _prepare(home: Path) -> Prepared:
             for name, size in (("5kB", 5_000), ("5MB", 5_000_000))
         ]
         lines = [msgspec.json.encode({"data": row, "emitted_at": "2020-01-01T00:00:00Z"}) for row in long]
-        await stores.store.ingest(Batch(connection, StreamName("messages"), lines, wiring.now()))
+        await stores.store.ingest(Batch(connection, StreamName("messages"), lines, now()))
         issued = await issue(
             stores.ledger,
             Choice(),
             Conditions(ClientId("bench")),
             catalog=await stores.catalog(),
-            now=wiring.now(),
+            now=now(),
         )
     return Prepared(home, issued.access_token, connection)
 

@@ -24,6 +24,7 @@ import uvloop
 from bench.homes import settled
 from bench.load import Figure, Server, Slice, better, by_turns, measure, times_the_cpu
 from headgate.audit.journal import Journal
+from headgate.auth.clock import now
 from headgate.auth.grants import Choice, Conditions, issue
 from headgate.home import Home, open_home
 from headgate.hosting import run_server
@@ -34,7 +35,6 @@ from headgate.policy.allowance import SourceCatalog
 from headgate.settings import Settings, resolve
 from headgate.store.engines.sqlite import SqliteLedger, SqliteStore
 from headgate.web.server import listen
-from headgate.wiring import now
 
 RECORDS = int(os.environ.get("HEADGATE_BENCH_RECORDS", "100000"))
 WORDS = [f"word{n}" for n in range(400)]

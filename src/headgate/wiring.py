@@ -1,4 +1,4 @@
-"""Build the objects of a process from settings; the only module that reads the clock.
+"""Build the objects of a process from settings.
 
 What only the HTTP server needs is imported when it is first used, and put together in `headgate.hosting`: commands
 and servers over stdio do not import the web libraries.
@@ -29,9 +29,9 @@ from headgate.audit.journal import Journal
 from headgate.audit.pruning import PruneReport, prune, verify_file
 from headgate.audit.pump import Pump, take_over
 from headgate.auth.admission import Admission
+from headgate.auth.clock import LatestTime, now
 from headgate.auth.grants import Choice, Conditions, issue
 from headgate.auth.keys import HomeSealer
-from headgate.auth.latest_time import LatestTime
 from headgate.auth.limits import ServerLimits, StoredAttempts, limits_of
 from headgate.errors import (
     AdapterConfigInvalid,
@@ -82,11 +82,6 @@ _DEMO_DAYS = 30
 _PASSPHRASE_BYTES = 256 * 1024 * 1024
 
 
-def now() -> int:
-    """Read the clock: microseconds since 1970."""
-    return time.time_ns() // 1000
-
-
 def prepare(settings: Settings) -> Home:
     """Configure the logs and open the home directory, which every command on a home does first."""
     configure_logs(settings.log_level, settings.log_format, sys.stderr)
@@ -111,6 +106,8 @@ class Services:
     ) -> None:
         opened = open_engine(place_of(settings, home), clock, model, supervisor=(supervisor := Supervisor()))
         self.settings = settings
+        #: The address the owner set for this server; empty when it is whatever the caller used.
+        self.public_url = settings.public_url
         self.home = home
         self.store: Store = opened.store
         self.ledger: Ledger = opened.ledger
@@ -125,11 +122,6 @@ class Services:
         self.version = __version__
         self._counter = opened.counter
         self._seconds = seconds
-
-    @property
-    def public_url(self) -> str:
-        """The address the owner set for this server; empty when it is whatever the caller used."""
-        return self.settings.public_url
 
     @property
     def mcp_url(self) -> str:

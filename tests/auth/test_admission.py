@@ -13,8 +13,8 @@ from typing import cast
 import pytest
 
 from headgate.auth.admission import Admission
+from headgate.auth.clock import LatestTime
 from headgate.auth.documents import USER, load_secret
-from headgate.auth.latest_time import LatestTime
 from headgate.errors import ConfigInvalid, GrantRevoked
 from headgate.home import open_home
 from headgate.model.ids import ConnectionId, GrantId

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from headgate.auth.latest_time import LatestTime
+from headgate.auth.clock import LatestTime
 from headgate.auth.passkeys import PasskeyParty, Passkeys
 from headgate.errors import AuthenticationFailed
 from headgate.home import open_home

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 from headgate.audit.journal import Journal
+from headgate.auth.clock import now
 from headgate.home import open_home
 from headgate.model.instants import DAY_US
-from headgate.wiring import now
 from tests.audit.test_pruning import read
 from tests.on_socket import Outcome, headgate
 

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from headgate import wiring
+from headgate.auth.clock import now
 from headgate.auth.grants import Choice, Conditions, issue
 from tests.mcp.serve.product import Product, product
 from tests.on_socket import headgate, serving as started
@@ -152,7 +153,7 @@ def test_a_grant_that_ended_a_second_ago_has_ended(shipped: Product):
                 Choice(connection_ids=mails),
                 Conditions("agent", days=1),
                 catalog=await stores.catalog(),
-                now=wiring.now() - day - seconds_ago * 1_000_000,
+                now=now() - day - seconds_ago * 1_000_000,
             )
             return issued.access_token
 

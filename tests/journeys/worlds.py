@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from headgate import wiring
+from headgate.auth.clock import now
 from headgate.auth.grants import Choice, Conditions, issue
 from headgate.model.ids import ConnectorKey
 from headgate.model.rows import Batch
@@ -320,7 +321,7 @@ async def write_worlds(settings: Settings, names: Sequence[str] = tuple(WORLDS))
             await WORLDS[name](world)
             choice = Choice(connection_ids=tuple(world.made.connections))  # type: ignore[arg-type] - plain ids
             issued = await issue(
-                stores.ledger, choice, Conditions("agent"), catalog=await stores.catalog(), now=wiring.now()
+                stores.ledger, choice, Conditions("agent"), catalog=await stores.catalog(), now=now()
             )
             world.made.token = issued.access_token
             made[name] = world.made

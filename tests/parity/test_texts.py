@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from headgate import wiring
+from headgate.auth.clock import now
 from headgate.auth.grants import Choice, Conditions, issue
 from headgate.model.ids import ConnectionId
 from headgate.model.rows import Batch
@@ -67,7 +68,7 @@ async def _extended(made: Product) -> Product:
         rows = [json.dumps({"data": {"message_id": "short", "id": str(n)}}).encode() for n in range(5)]
         await stores.store.ingest(Batch(archive, "attachments", rows, 1))
         issued = await issue(
-            stores.ledger, Choice(), Conditions("agent"), catalog=await stores.catalog(), now=wiring.now()
+            stores.ledger, Choice(), Conditions("agent"), catalog=await stores.catalog(), now=now()
         )
         connections = {**made.connections, "Archive": archive}
         return Product(

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from headgate import wiring
+from headgate.auth.clock import now
 from headgate.auth.grants import Choice, Conditions, issue
 from headgate.errors import CallError, Unauthorized
 from headgate.mcp.client.from_mcp import ImportOptions, from_mcp
@@ -50,9 +51,7 @@ async def _filled(home: Path) -> str:
     async with wiring.open_stores(settings_for(home)) as stores:
         await fill(stores.store)
         conditions = Conditions("demo-agent")
-        issued = await issue(
-            stores.ledger, Choice(), conditions, catalog=await stores.catalog(), now=wiring.now()
-        )
+        issued = await issue(stores.ledger, Choice(), conditions, catalog=await stores.catalog(), now=now())
         return issued.access_token
 
 

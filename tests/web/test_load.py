@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from headgate.auth.clock import now
 from headgate.auth.grants import Choice, Conditions, issue
 from headgate.model.ids import client_id, connection_id
-from headgate.wiring import now, open_stores
+from headgate.wiring import open_stores
 from tests.conftest import Figure
 from tests.http_clients import HttpAnswer, KeepAliveClient, keep_alive_client
 from tests.in_process import settings_for

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from headgate.audit.budget import DailyBudgets
 from headgate.audit.journal import Discloser, RefusalLog
+from headgate.auth.clock import LatestTime
 from headgate.auth.keys import digest_of
-from headgate.auth.latest_time import LatestTime
 from headgate.errors import (
     AuthenticationFailed,
     GrantConsumed,

@@ -10,7 +10,7 @@ import msgspec
 from authlib.oauth2 import OAuth2Error
 
 from headgate.audit.activity import USUAL_DAYS, Alarm, find_alarms
-from headgate.auth.latest_time import LatestTime
+from headgate.auth.clock import LatestTime
 from headgate.auth.oauth import entries
 from headgate.auth.oauth.clients import NONE, SECRET_METHODS, ClientOrigin, OAuthClient, from_registration
 from headgate.errors import Conflict, InvalidClientMetadata, NotFound

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-from headgate.auth.latest_time import LatestTime
+from headgate.auth.clock import LatestTime
 from headgate.errors import AuthenticationFailed, InvalidRequest, NotFound, SealBroken
 from headgate.model.ledger import Passkey, SpentChallenge
 from headgate.model.sealed import Kind, Sealer

@@ -18,7 +18,7 @@ from typing import Any
 from argon2 import PasswordHasher, Type
 from argon2.exceptions import Argon2Error, InvalidHashError
 
-from headgate.auth.latest_time import LatestTime
+from headgate.auth.clock import LatestTime
 from headgate.auth.limits import SignInLimits
 from headgate.auth.passkeys import PasskeyParty, Passkeys
 from headgate.errors import AuthenticationFailed, InvalidRequest, PermissionRefused

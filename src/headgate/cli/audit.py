@@ -11,6 +11,7 @@ import typer
 
 from headgate.audit import activity, chain
 from headgate.audit.activity import all_entries, entry_document, newest_entries
+from headgate.auth.clock import now
 from headgate.cli.homes import read_stores
 from headgate.cli.terminal import (
     AsJson,
@@ -25,7 +26,7 @@ from headgate.cli.terminal import (
 from headgate.errors import IntegrityBroken, InvalidRequest, LogUnverifiable
 from headgate.model.ids import ConnectionId, RecordId, StreamName
 from headgate.model.instants import DAY_US
-from headgate.wiring import Services, now
+from headgate.wiring import Services
 
 app = group()
 

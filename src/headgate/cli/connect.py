@@ -27,6 +27,7 @@ from headgate.agent_programs import (
     with_json_entry,
     with_toml_entry,
 )
+from headgate.auth.clock import now
 from headgate.auth.grants import Choice, Conditions, Issued
 from headgate.cli.grant_options import (
     DAYS,
@@ -59,7 +60,7 @@ from headgate.reading.local import LocalResourceServer
 from headgate.reading.port import ReadAnswer
 from headgate.reading.remote import RemoteResourceServer, http_client
 from headgate.settings import CONFIG_VARIABLE, Settings
-from headgate.wiring import Services, build_services, mcp_url, now, prepare, server_address
+from headgate.wiring import Services, build_services, mcp_url, prepare, server_address
 
 
 @dataclass(frozen=True, slots=True)

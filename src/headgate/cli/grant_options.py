@@ -8,6 +8,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from headgate.auth.clock import now
 from headgate.auth.grants import Choice
 from headgate.cli.terminal import connection_named, typed_instant
 from headgate.errors import InvalidAuthorizationDetails, InvalidRequest
@@ -20,7 +21,6 @@ from headgate.model.ids import (
     stream_name,
 )
 from headgate.policy.allowance import SourceCatalog
-from headgate.wiring import now
 
 #: How long a grant is valid by default.
 DAYS = 30

@@ -9,6 +9,7 @@ import typer
 
 from headgate.agent_programs import PROGRAMS, HttpServer, shell_line
 from headgate.auth.clients import GrantOverview
+from headgate.auth.clock import now
 from headgate.auth.credentials import home_credential_path, write_token
 from headgate.auth.documents import in_words, issued_document
 from headgate.auth.grants import Choice, Conditions, Issued, issue
@@ -52,7 +53,7 @@ from headgate.model.ids import (
 )
 from headgate.model.instants import DAY_US, iso
 from headgate.model.ledger import IssuedGrant
-from headgate.wiring import Services, mcp_url, now
+from headgate.wiring import Services, mcp_url
 
 app = group()
 _Grant = Annotated[str, typer.Argument(help="The grant's id, or a client's name.", metavar="GRANT")]

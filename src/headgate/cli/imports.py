@@ -16,6 +16,7 @@ from typing import Annotated, Any
 
 import typer
 
+from headgate.auth.clock import now
 from headgate.cli.homes import use_stores
 from headgate.cli.import_text import import_progress, preview_text, report_lines
 from headgate.cli.terminal import (
@@ -38,7 +39,7 @@ from headgate.sources.inputs.disk import settled_entries
 from headgate.sources.parsers import FileChoice, FileParser
 from headgate.sources.planning import ImportPlan, PlannedImport
 from headgate.sources.reading_note import READING_NOTES
-from headgate.wiring import Services, now
+from headgate.wiring import Services
 
 #: Something was left out: rows were rejected, a file could not be read, or reading ended early.
 EXIT_REJECTED = 65

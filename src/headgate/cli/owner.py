@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from headgate.auth.clients import add_owner_client, token_mark
+from headgate.auth.clock import now
 from headgate.auth.gateway import stop_callers
 from headgate.auth.grants import issue_owner_token
 from headgate.auth.keys import load_ring, rotate_ring
@@ -21,7 +22,7 @@ from headgate.home import open_home
 from headgate.model.grant import OwnerScope
 from headgate.model.instants import iso
 from headgate.model.sealed import KeyRing
-from headgate.wiring import Services, mcp_url, now, welcome_url
+from headgate.wiring import Services, mcp_url, welcome_url
 
 app, clients_app, keys_app = group(), group(), group()
 

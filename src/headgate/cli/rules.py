@@ -6,13 +6,14 @@ from typing import Annotated, Any
 
 import typer
 
+from headgate.auth.clock import now
 from headgate.auth.keys import fresh_id
 from headgate.cli.homes import use_stores
 from headgate.cli.terminal import AsJson, group, printable, put
 from headgate.model.hiding import HidingRule, ReadySet, RuleId, RuleKind
 from headgate.model.instants import iso
 from headgate.reading.rules import ChosenRule, active_rules, add_rule, try_rule
-from headgate.wiring import Services, now
+from headgate.wiring import Services
 
 app = group()
 _Stream = Annotated[str, typer.Option(help="Only in this stream.", metavar="STREAM")]

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from headgate.auth.clock import now
 from headgate.cli.homes import find_connection, read_stores, use_stores
 from headgate.cli.import_text import import_progress, report_lines
 from headgate.cli.imports import EXIT_REJECTED
@@ -33,7 +34,7 @@ from headgate.sources.exporting import ExportFormat, ExportReport, export_connec
 from headgate.sources.importing import ImportReport
 from headgate.sources.protocol import LiveSource
 from headgate.sources.registry import sources
-from headgate.wiring import Services, live_sources, now
+from headgate.wiring import Services, live_sources
 
 app = group()
 

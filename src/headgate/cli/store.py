@@ -131,7 +131,7 @@ def restore(
         if only_verify:
             copied = commands.verify_backup(source, progress)
         else:
-            from headgate.wiring import now  # noqa: PLC0415 - needs the extra
+            from headgate.auth.clock import now  # noqa: PLC0415 - needs the extra
 
             end_at = None if keep_grants else now()
             copied = commands.commands_of(_home(context, is_new=True)).restore(

@@ -14,9 +14,9 @@ from typing import Any
 import httpx2
 
 from headgate.auth.admission import READABLE
+from headgate.auth.clock import FILE as LATEST_TIME, LatestTime
 from headgate.auth.credentials import home_credential_path, read_token
 from headgate.auth.keys import digest_of
-from headgate.auth.latest_time import FILE as LATEST_TIME, LatestTime
 from headgate.doctor import judging
 from headgate.doctor.judging import Answer, Finding, Level, good, problem
 from headgate.errors import HeadgateError

@@ -59,7 +59,7 @@ class _Entry:
 
 
 def _wall_clock_ms() -> int:
-    # Applications use a registry without headgate.wiring, so it reads the clock itself; tests pass another.
+    # Applications use a registry without a home, so it reads the clock itself; tests pass another.
     return time.time_ns() // 1_000_000
 
 

@@ -96,7 +96,7 @@ def _page_meta(
         *rows_page.damaged,
         *(key for record in rows_page.records for key in _damaged_children(record)),
     ]
-    own = (*decision.warnings, *shortage, *cut, *records_damaged(damaged))
+    own = (*decision.warnings, *shortage, *cut, *(records_damaged(damaged) if damaged else ()))
     body = meta((*read.context.warnings, *own), rows_page.count)
     if decision.plan.with_extent and rows_page.extent is not None:
         scope, extent = decision.scopes[0], rows_page.extent

@@ -14,6 +14,7 @@ from typing import Any
 from starlette.types import ASGIApp
 
 from headgate import hosting, wiring
+from headgate.auth.clock import now
 from headgate.auth.grants import Choice, Conditions, issue, issue_owner_token
 from headgate.home import open_home
 from headgate.model.grant import GrantState
@@ -84,14 +85,12 @@ async def _prepare(settings: Settings) -> dict[str, Any]:
         mail = tuple(connections[name] for name in ("Home mail", "Work mail"))
 
         async def grant(choice: Choice) -> str:
-            issued = await issue(
-                stores.ledger, choice, Conditions("agent"), catalog=catalog, now=wiring.now()
-            )
+            issued = await issue(stores.ledger, choice, Conditions("agent"), catalog=catalog, now=now())
             return issued.access_token
 
         return {
             "connections": connections,
             "package": await grant(Choice()),
             "mail": await grant(Choice(connection_ids=mail)),
-            "owner": await issue_owner_token(stores.ledger, now=wiring.now()),
+            "owner": await issue_owner_token(stores.ledger, now=now()),
         }

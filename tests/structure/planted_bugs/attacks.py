@@ -134,7 +134,7 @@ BUGS = (
     Bug(
         "tests/auth/test_admission.py::test_what_has_expired_stays_expired_when_the_clock_goes_back",
         "a clock that goes back revives a grant",
-        "src/headgate/auth/latest_time.py",
+        "src/headgate/auth/clock.py",
         "        return max(now, noted)\n",
         "        return now\n",
     ),

@@ -193,7 +193,7 @@ BUGS = (
     Bug(
         "tests/auth/test_admission.py::test_a_clock_that_is_wrong_for_a_moment_ends_nothing_for_good",
         "a reading that is years ahead is noted at once",
-        "src/headgate/auth/latest_time.py",
+        "src/headgate/auth/clock.py",
         "or now - noted <= _MOST_AHEAD_US or",
         "or now - noted >= 0 or",
     ),
@@ -207,7 +207,7 @@ BUGS = (
     Bug(
         "tests/auth/test_admission.py::test_a_clock_that_has_gone_on_for_an_hour_is_believed",
         "a clock that is far ahead is never believed",
-        "src/headgate/auth/latest_time.py",
+        "src/headgate/auth/clock.py",
         "or seconds >= _CERTAIN_AFTER_SECONDS)",
         "or seconds >= 1e9)",
     ),

@@ -32,7 +32,7 @@ ReaderOf = Callable[[Context, str], Awaitable[Reader]]
 
 def build_server(reader_of: ReaderOf, identity: ServerIdentity, surface: Surface = WHOLE) -> Server[Any]:
     """Build the server; every request gets a new reader."""
-    serving = _Serving(reader_of, identity, surface)
+    serving = _Serving(reader_of, identity, surface, frozenset(tool["name"] for tool in surface.tools))
     icons = [t.Icon.model_validate(icon) for icon in identity.icons] or None
     listed = CacheHint(ttl_ms=LIST_TTL_MS, scope="private")
     server: Server[Any] = Server(
@@ -66,13 +66,14 @@ class _Serving:
     reader_of: ReaderOf
     identity: ServerIdentity
     surface: Surface
+    tool_names: frozenset[str]
 
     async def list_tools(self, context: Context, params: t.PaginatedRequestParams | None) -> Any:
         _refuse_cursor(params)
         return self._stamped(context, {"tools": list(self.surface.tools)})
 
     async def call_tool(self, context: Context, params: t.CallToolRequestParams) -> Any:
-        if params.name not in self.surface.names:
+        if params.name not in self.tool_names:
             raise MCPError(code=t.INVALID_PARAMS, message=f"Unknown tool: {params.name[:128]}")
         outcome = await call_with(
             lambda via: self.reader_of(context, via), params.name, params.arguments or {}

@@ -258,10 +258,6 @@ class Surface:
     templates: tuple[Json, ...]
     instructions: str
 
-    @property
-    def names(self) -> frozenset[str]:
-        return frozenset(str(tool["name"]) for tool in self.tools)
-
     def with_modes(self, modes: Sequence[SearchMode]) -> Surface:
         """Offer these modes of search."""
         if len(modes) == 1:

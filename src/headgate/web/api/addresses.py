@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from headgate.errors import UnsupportedVersion
 from headgate.reading.port import WINDOW_TYPES
 from headgate.web.addresses import Address
 from headgate.web.admission import Callers, Sharing
 from headgate.web.api import owner, reads
-from headgate.web.api.calls import EndpointHandler, bound
+from headgate.web.api.calls import EndpointHandler, bound, check_version
 from headgate.web.api.definitions import ENDPOINTS, Who
-from headgate.web.replies import PDPP_VERSION, Header, RequestContext
+from headgate.web.replies import PDPP_VERSION, Header
 
 _HANDLERS: Mapping[str, EndpointHandler] = {
     "schema": reads.schema,
@@ -56,17 +55,10 @@ def api_addresses() -> tuple[Address, ...]:
             _CALLERS[endpoint.who],
             bound(endpoint, _HANDLERS[endpoint.id]),
             headers=(PDPP_VERSION, *_MORE_HEADERS.get(endpoint.id, ())),
-            check=_check_version,
+            check=check_version,
             endpoint=endpoint,
             sharing=Sharing.LISTED,
             page=_PAGES.get(endpoint.id, ""),
         )
         for endpoint in ENDPOINTS
     )
-
-
-def _check_version(context: RequestContext) -> None:
-    _, version = PDPP_VERSION
-    requested = context.headers.values.get(b"pdpp-version")
-    if requested is not None and requested != version:
-        raise UnsupportedVersion(f"This server speaks PDPP-Version {version.decode()}.", param="PDPP-Version")

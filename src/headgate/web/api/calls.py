@@ -20,6 +20,7 @@ from headgate.errors import (
     InvalidRequest,
     InvalidWindow,
     ResourceLimit,
+    UnsupportedVersion,
 )
 from headgate.model.declaration import RangeOperator
 from headgate.model.grant import Access
@@ -32,7 +33,7 @@ from headgate.reading.port import ReadAnswer
 from headgate.web.addresses import Handler, WebRequest
 from headgate.web.api.definitions import Endpoint, Param, Shape
 from headgate.web.http import BODY_CUT
-from headgate.web.replies import HttpReply
+from headgate.web.replies import PDPP_VERSION, HttpReply, RequestContext
 from headgate.wiring import Services
 
 MAX_PARAMS = 200
@@ -249,6 +250,14 @@ class Call(msgspec.Struct, frozen=True):
 
 #: Reads return the resource server's answer; every other endpoint returns a reply.
 EndpointHandler = Callable[[Call], Awaitable[ReadAnswer | HttpReply]]
+
+
+def check_version(context: RequestContext) -> None:
+    """Refuse a request that names another version of the protocol."""
+    _, version = PDPP_VERSION
+    requested = context.headers.values.get(b"pdpp-version")
+    if requested is not None and requested != version:
+        raise UnsupportedVersion(f"This server speaks PDPP-Version {version.decode()}.", param="PDPP-Version")
 
 
 def bound(endpoint: Endpoint, handler: EndpointHandler) -> Handler:

@@ -1,6 +1,6 @@
-"""The latest time that any process of a home has seen: what has expired stays expired when the clock goes back.
+"""The clock, and the latest time that any process of a home has seen: what has expired stays expired when it goes back.
 
-The time lies in eight bytes of a file that every process of the home maps: reading and raising it takes no system
+The latest time lies in eight bytes of a file that every process of the home maps: reading and raising it takes no system
 call, other processes see it at once, and it is there after a restart. Machines that share a home know the latest of all:
 each admission asks the database for it.
 
@@ -34,6 +34,11 @@ _CORRECTION_US = 3600 * 1_000_000
 #: A reading that is further ahead of what was noted may be a mistake.
 _MOST_AHEAD_US = 24 * 3600 * 1_000_000
 _CERTAIN_AFTER_SECONDS = 3600
+
+
+def now() -> int:
+    """Read the clock: microseconds since 1970."""
+    return time.time_ns() // 1000
 
 
 class LatestTime:
