@@ -16,11 +16,11 @@ import pytest
 
 from headgate.auth.documents import USER
 from headgate.model.ids import ConnectionId
-from headgate.web.addresses import Address
 from headgate.web.admission import Callers
 from headgate.web.api.definitions import ENDPOINTS
 from headgate.web.api.oauth import oauth_addresses
 from headgate.web.app import ADDRESSES, GATEWAY
+from headgate.web.front import Address
 from headgate.web.refusals import Flavour
 from tests.http_clients import HttpAnswer
 from tests.in_process import LocalProgram, local_program

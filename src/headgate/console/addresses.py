@@ -33,9 +33,9 @@ from headgate.console.pages import (
     static_content,
 )
 from headgate.errors import NotFound
-from headgate.web.addresses import Address, Handler, WebRequest
 from headgate.web.admission import Callers
-from headgate.web.replies import HttpReply
+from headgate.web.front import Address
+from headgate.web.replies import Handler, HttpReply, WebRequest
 from headgate.wiring import Services
 
 ConsolePage: TypeAlias = Callable[[Services, OwnerRequest], Awaitable[HttpReply]]

@@ -41,10 +41,10 @@ from headgate.console.samples import sample_table
 from headgate.errors import HeadgateError, InvalidClient, InvalidRequest, NotFound
 from headgate.model.grant import AccessMode
 from headgate.reading.preview import GrantPreview, preview
-from headgate.web.addresses import Address, WebRequest
 from headgate.web.admission import Callers
 from headgate.web.api.oauth import place_of, read_pairs
-from headgate.web.replies import HttpReply
+from headgate.web.front import Address
+from headgate.web.replies import HttpReply, WebRequest
 from headgate.wiring import Services
 
 DEVICE_PAGE = "/oauth/device"

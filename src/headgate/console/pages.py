@@ -33,8 +33,7 @@ from headgate.auth.sessions import BrowserCookies, OwnerSession, OwnerSessions, 
 from headgate.console import formatting
 from headgate.errors import HeadgateError, InvalidRequest
 from headgate.home import with_home
-from headgate.web.addresses import Handler, WebRequest
-from headgate.web.replies import HTML, NO_STORE, Header, HttpReply, RequestContext
+from headgate.web.replies import HTML, NO_STORE, Handler, Header, HttpReply, RequestContext, WebRequest
 
 SIGN_IN = "/console/sign-in"
 CONFIRM = "/console/confirm"

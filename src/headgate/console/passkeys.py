@@ -13,8 +13,7 @@ from headgate.auth.sessions import SIGN_IN_PURPOSE, OwnerSession
 from headgate.console.formatting import day
 from headgate.console.pages import Form, OwnerRequest, View, is_private_line, see_other
 from headgate.errors import AuthenticationFailed
-from headgate.web.addresses import WebRequest
-from headgate.web.replies import HttpReply
+from headgate.web.replies import HttpReply, WebRequest
 from headgate.wiring import Services
 
 _SETTINGS = "/console/settings"

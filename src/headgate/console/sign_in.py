@@ -25,8 +25,7 @@ from headgate.console.pages import (
 )
 from headgate.console.passkeys import elsewhere, options_of, signed
 from headgate.errors import AuthenticationFailed, HeadgateError, InvalidRequest, RateLimited
-from headgate.web.addresses import WebRequest
-from headgate.web.replies import HttpReply, RequestContext
+from headgate.web.replies import HttpReply, RequestContext, WebRequest
 from headgate.wiring import Services
 
 

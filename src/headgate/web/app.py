@@ -17,11 +17,10 @@ from headgate.auth.documents import load_secret
 from headgate.mcp.gateway.hosted import MAX_BODY_BYTES as MAX_GATEWAY_BYTES, PATH as GATEWAY_PATH
 from headgate.mcp.serve.hosted import MAX_BODY_BYTES as MAX_MCP_BYTES, PATH as MCP_PATH
 from headgate.web import mcp, pages
-from headgate.web.addresses import Address, AddressTable
 from headgate.web.admission import AllowedCallers, Callers, EdgeAdmission, Guard, Sharing
 from headgate.web.api import oauth
 from headgate.web.api.addresses import api_addresses
-from headgate.web.front import Front
+from headgate.web.front import Address, AddressTable, Front
 from headgate.web.refusals import MCP_METADATA_PATH, METADATA_PATH, Flavour
 from headgate.wiring import Services
 

@@ -1,31 +1,177 @@
-"""The front: every request passes through it, in the same steps.
+"""The front: every request passes through it, in the same steps. The table of addresses is in `headgate.web.app`.
 
 Make the request's context, find its address, check host, origin and load, admit the caller, call the handler, send
-its reply or a refusal; always count and log the request.
+its reply or a refusal; always count and log the request. Paths are matched undecoded, so that a record whose key
+holds a slash has an address too.
 """
 
 from __future__ import annotations
 
+import re
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from time import perf_counter
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from headgate import memory
-from headgate.errors import HeadgateError, MisdirectedRequest, ResourceLimit, ServerFault
+from headgate.errors import (
+    HeadgateError,
+    MethodRefused,
+    MisdirectedRequest,
+    NotFound,
+    ResourceLimit,
+    ServerFault,
+)
 from headgate.model.ids import RequestId
 from headgate.telemetry import get_logger, logs_requests
-from headgate.web.addresses import Address, AddressTable, WebRequest
-from headgate.web.admission import EdgeAdmission, Guard, asked_method, permission, sharing_headers
+from headgate.web.admission import (
+    Callers,
+    EdgeAdmission,
+    Guard,
+    Sharing,
+    asked_method,
+    permission,
+    sharing_headers,
+)
+from headgate.web.api.definitions import Endpoint
 from headgate.web.refusals import Flavour, refusal
-from headgate.web.replies import NO_STORE, REQUEST, HttpReply, RequestContext, ResponseSender, read_headers
+from headgate.web.replies import (
+    NO_STORE,
+    PDPP_VERSION,
+    REQUEST,
+    Handler,
+    Header,
+    HttpReply,
+    RequestContext,
+    ResponseSender,
+    WebRequest,
+    read_headers,
+)
 from headgate.wiring import Services
 
 _ID_BYTES = 8
 _IDS_A_FETCH = 256
 _SEE_OTHER = 303
+_PLACE = re.compile(r"{(\w+)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """One row of the table: a method and a path, who may call, and what answers."""
+
+    method: str
+    path: str
+    callers: Callers
+    handler: Handler
+    flavour: Flavour = Flavour.REST
+    #: A body that announces more bytes than this is refused before the token is looked at.
+    max_body_bytes: int | None = None
+    #: Headers that every response of the address carries.
+    headers: tuple[Header, ...] = ()
+    #: Checks of the request's headers that come before the token is looked at.
+    check: Callable[[RequestContext], None] | None = None
+    #: What the address takes and answers, where it is part of the REST interface.
+    endpoint: Endpoint | None = None
+    #: Which pages of other origins may call it from a browser.
+    sharing: Sharing = Sharing.NO_PAGE
+    #: Where a person is sent who follows a link to it in a browser, with the same places; empty sends them nowhere.
+    page: str = ""
+    #: The name of the address in metrics and logs: its method and path unless set.
+    route: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "route", self.route or f"{self.method} {self.path}")
+
+
+class AddressTable:
+    """Finds the address of a request."""
+
+    def __init__(self, addresses: Sequence[Address]) -> None:
+        methods = dict.fromkeys(address.method for address in addresses)
+        self._by_method = {
+            method: _MethodPaths([address for address in addresses if address.method == method])
+            for method in methods
+        }
+
+    def find(self, method: str, raw_path: bytes) -> tuple[Address, Mapping[str, str]]:
+        """Find an address and the values of its places; one that refuses when the table has none."""
+        path = raw_path.decode("latin-1")
+        paths = self._by_method.get("GET" if method == "HEAD" else method)
+        match = None if paths is None else paths.find(path)
+        if match is None:
+            return self._refusing(path), {}
+        if "%" not in path:
+            return match
+        return match[0], {name: unquote(value) for name, value in match[1].items()}
+
+    def _refusing(self, path: str) -> Address:
+        others = {method: paths.find(path) for method, paths in self._by_method.items()}
+        allowed = {method: match[0] for method, match in others.items() if match is not None}
+        if not allowed:
+            return NOT_FOUND
+        return _with_other_methods(", ".join(allowed), next(iter(allowed.values())))
+
+
+class _MethodPaths:
+    """The addresses of one method, all found by one pattern."""
+
+    def __init__(self, addresses: Sequence[Address]) -> None:
+        #: By the number of the pattern's group that holds the whole path; the groups of its places follow it.
+        self._found: dict[int | None, tuple[Address, tuple[str, ...], tuple[int, ...]]] = {}
+        group, patterns = 1, list[str]()
+        for address in addresses:
+            names = tuple(_PLACE.findall(address.path))
+            groups = tuple(range(group + 1, group + 1 + len(names)))
+            self._found[group] = address, names, groups
+            group += 1 + len(names)
+            patterns.append(_pattern(address.path))
+        self._match = re.compile("|".join(patterns)).fullmatch
+
+    def find(self, path: str) -> tuple[Address, Mapping[str, str]] | None:
+        match = self._match(path)
+        if match is None:
+            return None
+        address, names, groups = self._found[match.lastindex]
+        return address, dict(zip(names, map(match.__getitem__, groups), strict=True))
+
+
+def _pattern(path: str) -> str:
+    """Write a path as a pattern without backtracking; slashes at its end are ignored, so a place there is not empty."""
+    *others, last = map(_segment_pattern, path.split("/"))
+    return f"({'/'.join(others)}/{last.replace('*+', '++')}/*+)"
+
+
+def _segment_pattern(segment: str) -> str:
+    return "([^/]*+)" if _PLACE.fullmatch(segment) else re.escape(segment)
+
+
+async def _not_found(_request: WebRequest) -> HttpReply:
+    raise NotFound("There is nothing at this address.")
+
+
+#: Answers where the table has no address.
+NOT_FOUND = Address(
+    "*", "*", Callers.ANYONE, _not_found, headers=(PDPP_VERSION,), sharing=Sharing.LISTED, route="unknown"
+)
+
+
+def _with_other_methods(allowed: str, known: Address) -> Address:
+    async def refuse(_request: WebRequest) -> HttpReply:
+        raise MethodRefused(data={"allow": allowed})
+
+    return Address(
+        "*",
+        known.path,
+        Callers.ANYONE,
+        refuse,
+        known.flavour,
+        headers=known.headers,
+        sharing=known.sharing,
+        route=known.path,
+    )
 
 
 class Front:

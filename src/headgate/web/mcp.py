@@ -8,8 +8,7 @@ from headgate.mcp.serve.hosted import McpCall
 from headgate.operations.spec import Identity
 from headgate.reading.home import ReadContext
 from headgate.reading.local import LocalResourceServer
-from headgate.web.addresses import WebRequest
-from headgate.web.replies import NO_STORE, PLAIN_JSON, HttpReply, json_reply
+from headgate.web.replies import NO_STORE, PLAIN_JSON, HttpReply, WebRequest, json_reply
 
 
 async def mcp(request: WebRequest) -> None:

@@ -12,9 +12,8 @@ import msgspec
 
 from headgate.errors import StorageFull, StorageReadOnly
 from headgate.model.query import DEFAULT_PAGE, MAX_PAGE
-from headgate.web.addresses import WebRequest
 from headgate.web.api.openapi import openapi_document
-from headgate.web.replies import HTML, NO_STORE, PLAIN_JSON, Header, HttpReply, json_reply
+from headgate.web.replies import HTML, NO_STORE, PLAIN_JSON, Header, HttpReply, WebRequest, json_reply
 
 _POLICY = b"default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 #: A page runs nothing, loads nothing, sends nothing and is shown inside no other page.

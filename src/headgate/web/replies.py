@@ -1,18 +1,19 @@
-"""One request and its reply: what the front learns once about a request, and how status, headers and content are sent."""
+"""One request and its reply: what the front learns once about a request, what its handler gets, and how a reply is sent."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Mapping
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from typing import Any, TypeAlias
 
 import msgspec
-from starlette.types import Message, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from headgate.auth.keys import read_bearer
-from headgate.errors import InvalidRequest
+from headgate.errors import InvalidRequest, ResourceLimit
 from headgate.model.grant import Access
 from headgate.model.ids import ClientId, RequestId, request_id
+from headgate.wiring import Services
 
 Header = tuple[bytes, bytes]
 NO_CONTENT = 204
@@ -140,6 +141,35 @@ class RequestContext(msgspec.Struct):
     def client_id(self) -> ClientId | None:
         """The client that was admitted."""
         return None if self.access is None else self.access.client_id
+
+
+class WebRequest(msgspec.Struct, frozen=True):
+    """A request that was admitted, as its handler sees it."""
+
+    context: RequestContext
+    services: Services
+    #: The values at the places of the path, percent-decoded.
+    places: Mapping[str, str]
+    scope: Scope
+    receive: Receive
+    send: Send
+
+    async def body(self, most_bytes: int) -> bytes:
+        """Read the whole body."""
+        content = bytearray()
+        while True:
+            message = await self.receive()
+            if message["type"] == "http.disconnect":
+                raise InvalidRequest("The request body was cut off.")
+            content += message.get("body", b"")
+            if len(content) > most_bytes:
+                raise ResourceLimit(f"The body must have at most {most_bytes} bytes.")
+            if not message.get("more_body", False):
+                return bytes(content)
+
+
+#: Answers a request; None when it has sent its response itself.
+Handler: TypeAlias = Callable[[WebRequest], Awaitable[HttpReply | None]]
 
 
 def read_headers(headers: Iterable[Header]) -> RequestHeaders:

@@ -21,10 +21,10 @@ from headgate.mcp.serve.results import ServerIdentity
 from headgate.model.grant import Access, TokenKind
 from headgate.reading.port import ResourceServer
 from headgate.telemetry import Metrics
-from headgate.web.addresses import AddressTable, WebRequest
 from headgate.web.admission import AllowedCallers, EdgeAdmission, Guard
 from headgate.web.app import ADDRESSES
-from headgate.web.front import Front
+from headgate.web.front import AddressTable, Front
+from headgate.web.replies import WebRequest
 from tests.mcp.serve.prepared import HANDLES
 
 CLIENT = Access(TokenKind.CLIENT, "me", "agent", ())

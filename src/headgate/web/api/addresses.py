@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from headgate.reading.port import WINDOW_TYPES
-from headgate.web.addresses import Address
 from headgate.web.admission import Callers, Sharing
 from headgate.web.api import owner, reads
 from headgate.web.api.calls import EndpointHandler, bound, check_version
 from headgate.web.api.definitions import ENDPOINTS, Who
+from headgate.web.front import Address
 from headgate.web.replies import PDPP_VERSION, Header
 
 _HANDLERS: Mapping[str, EndpointHandler] = {

@@ -30,10 +30,9 @@ from headgate.model.warning import ReadWarning, WarningCode
 from headgate.reading.home import ReadContext
 from headgate.reading.local import LocalResourceServer
 from headgate.reading.port import ReadAnswer
-from headgate.web.addresses import Handler, WebRequest
 from headgate.web.api.definitions import Endpoint, Param, Shape
 from headgate.web.http import BODY_CUT
-from headgate.web.replies import PDPP_VERSION, HttpReply, RequestContext
+from headgate.web.replies import PDPP_VERSION, Handler, HttpReply, RequestContext, WebRequest
 from headgate.wiring import Services
 
 MAX_PARAMS = 200

@@ -15,9 +15,9 @@ from headgate.auth.oauth.server import OAuthPlace, OAuthReply
 from headgate.auth.oauth.service import AuthorizationService, server_metadata
 from headgate.errors import InvalidClientMetadata, InvalidRequest, NotFound
 from headgate.model.ids import GrantId, grant_id
-from headgate.web.addresses import Address, WebRequest
 from headgate.web.admission import Callers, Sharing
-from headgate.web.replies import NO_STORE, PLAIN_JSON, Header, HttpReply, json_reply
+from headgate.web.front import Address
+from headgate.web.replies import NO_STORE, PLAIN_JSON, Header, HttpReply, WebRequest, json_reply
 
 MAX_FORM_BYTES = 64 * 1024
 _MAX_REGISTRATION_BYTES = 16 * 1024
