@@ -30,7 +30,7 @@ from headgate import hosting, wiring
 from headgate.auth.clock import now
 from headgate.auth.credentials import home_credential_path, write_token
 from headgate.auth.grants import Choice, Conditions, issue
-from headgate.mcp.serve import hosted
+from headgate.mcp.serve import server as mcp_server
 from headgate.mcp.serve.tools import TOOLS
 from headgate.model.ids import ClientId, ConnectorKey, StreamName
 from headgate.model.rows import Batch
@@ -134,7 +134,7 @@ def _serve(way: str, home: Path) -> None:
         return
     if way == "bare":
         constant = msgspec.json.decode((home / _FETCHED).read_bytes())["result"]
-        hosted.build_server = lambda *_: _bare_server(constant)
+        mcp_server.build_server = lambda *_: _bare_server(constant)
     hosting.run_server(_settings(home), lambda address, _home, _link: print(address, flush=True))
 
 

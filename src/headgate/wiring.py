@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from headgate.auth.oauth.service import AuthorizationService
     from headgate.auth.sessions import OwnerSessions
     from headgate.mcp.gateway.hosted import HostedGateway
-    from headgate.mcp.serve.hosted import HostedMcp
+    from headgate.mcp.serve.server import HostedMcp
     from headgate.reading.preview import StreamSpans
     from headgate.sources.intake import Intake
     from headgate.sources.uploads import Uploads
@@ -265,9 +265,9 @@ class Services:
     @cached_property
     def mcp(self) -> HostedMcp:
         """The MCP server that is hosted over HTTP."""
-        from headgate.mcp.serve.hosted import HostedMcp
         from headgate.mcp.serve.reader import HandleMaker
         from headgate.mcp.serve.results import ServerIdentity
+        from headgate.mcp.serve.server import HostedMcp
         from headgate.mcp.serve.tools import surface_of
 
         identity = ServerIdentity(__version__, icon=f"{self.mcp_url.removesuffix('/mcp')}/icon.svg")

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp
 
 from headgate.auth.documents import load_secret
 from headgate.mcp.gateway.hosted import MAX_BODY_BYTES as MAX_GATEWAY_BYTES, PATH as GATEWAY_PATH
-from headgate.mcp.serve.hosted import MAX_BODY_BYTES as MAX_MCP_BYTES, PATH as MCP_PATH
+from headgate.mcp.serve.server import MAX_BODY_BYTES as MAX_MCP_BYTES, PATH as MCP_PATH
 from headgate.web import mcp, pages
 from headgate.web.admission import AllowedCallers, Callers, EdgeAdmission, Guard, Sharing
 from headgate.web.api import oauth

@@ -1,18 +1,56 @@
-"""The handlers of ``/mcp``, its discovery document, and ``/gateway``: admitted requests, passed on to those packages."""
+"""The handlers of ``/mcp``, its discovery document, and ``/gateway``: admitted requests, passed on to those packages.
+
+A body is read whole within a limit, checked for its id and method, and given to the SDK again.
+"""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
-from headgate.mcp.serve.hosted import McpCall
+import msgspec
+from starlette.types import Message, Receive
+
+from headgate.mcp.gateway.hosted import MAX_BODY_BYTES as MAX_GATEWAY_BYTES
+from headgate.mcp.serve.results import MAX_ID_CHARS
+from headgate.mcp.serve.server import MAX_BODY_BYTES as MAX_MCP_BYTES, McpCall
 from headgate.operations.spec import Identity
 from headgate.reading.home import ReadContext
 from headgate.reading.local import LocalResourceServer
 from headgate.web.replies import NO_STORE, PLAIN_JSON, HttpReply, WebRequest, json_reply
 
+#: Of a method as it is written: the SDK repeats one that it does not know.
+MAX_METHOD_BYTES = 256
+#: As many digits as 64 bits have.
+_INTEGER = re.compile(rb"-?[0-9]{1,19}")
+_UNFIT = json_reply(
+    {
+        "jsonrpc": "2.0",
+        "id": None,
+        "error": {
+            "code": -32600,
+            "message": f"The id must be an integer, or a string of at most {MAX_ID_CHARS} characters, "
+            f"and the method a string of at most {MAX_METHOD_BYTES} bytes.",
+        },
+    },
+    400,
+    (PLAIN_JSON, NO_STORE),
+)
 
-async def mcp(request: WebRequest) -> None:
+
+class _RepeatedMembers(msgspec.Struct):
+    id: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    method: msgspec.Raw = msgspec.Raw(b"")
+
+
+_decode = msgspec.json.Decoder(_RepeatedMembers).decode
+
+
+async def mcp(request: WebRequest) -> HttpReply | None:
     """Answer a message of an MCP client under its grants."""
+    body = await request.body(MAX_MCP_BYTES)
+    if not _is_fit(body):
+        return _UNFIT
     context, services = request.context, request.services
     access = context.access
     assert access is not None
@@ -22,18 +60,56 @@ async def mcp(request: WebRequest) -> None:
         return LocalResourceServer(services.reads, reading)
 
     call = McpCall(access, port, services.public_url or context.origin, context.request_id)
-    await services.mcp(call, request.scope, request.receive, request.send)
+    await services.mcp(call, request.scope, _replaying(body, request.receive), request.send)
+    return None
 
 
-async def gateway(request: WebRequest) -> None:
+async def gateway(request: WebRequest) -> HttpReply | None:
     """Answer a message of a client of the operations gateway."""
+    body = await request.body(MAX_GATEWAY_BYTES)
+    if not _is_fit(body):
+        return _UNFIT
     services, context = request.services, request.context
     caller = context.gateway_caller or context.client_id
     assert services.gateway is not None
     grants = None if context.access is None else context.access.grant_ids
     scopes = None if caller is None else await services.gateway_callers.scopes(caller, grants)
     identity = Identity(caller, scopes) if caller is not None and scopes else None
-    await services.gateway(identity, request.scope, request.receive, request.send)
+    await services.gateway(identity, request.scope, _replaying(body, request.receive), request.send)
+    return None
+
+
+def _is_fit(body: bytes) -> bool:
+    """Return whether a message can be given to the SDK: its id is a string or an integer, and neither id nor method is long.
+
+    The SDK takes a request with another id for a notification in some versions of the protocol, and then nothing
+    answers it; and its answers repeat ids and unknown methods whole.
+    """
+    try:
+        members = _decode(body)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        # What is no JSON object is the SDK's to refuse.
+        return True
+    return len(bytes(members.method)) <= MAX_METHOD_BYTES and _is_fit_id(members.id)
+
+
+def _is_fit_id(request_id: msgspec.Raw | msgspec.UnsetType) -> bool:
+    if request_id is msgspec.UNSET:
+        return True
+    written = bytes(request_id)
+    if written.startswith(b'"'):
+        return len(msgspec.json.decode(written, type=str)) <= MAX_ID_CHARS
+    return _INTEGER.fullmatch(written) is not None
+
+
+def _replaying(body: bytes, receive: Receive) -> Receive:
+    """Return the body a second time, and then what really comes."""
+    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> Message:
+        return waiting.pop() if waiting else await receive()
+
+    return replay
 
 
 async def mcp_metadata(request: WebRequest) -> HttpReply:

@@ -6,7 +6,6 @@ import socket
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,15 +15,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from headgate.auth.limits import RequestLimits
 from headgate.errors import AuthenticationFailed, GrantRevoked, PackageRevoked, RateLimited
-from headgate.mcp.serve.hosted import PATH, HostedMcp, McpCall
 from headgate.mcp.serve.results import ServerIdentity
+from headgate.mcp.serve.server import PATH, HostedMcp, McpCall
 from headgate.model.grant import Access, TokenKind
 from headgate.reading.port import ResourceServer
 from headgate.telemetry import Metrics
 from headgate.web.admission import AllowedCallers, EdgeAdmission, Guard
 from headgate.web.app import ADDRESSES
 from headgate.web.front import AddressTable, Front
-from headgate.web.replies import WebRequest
 from tests.mcp.serve.prepared import HANDLES
 
 CLIENT = Access(TokenKind.CLIENT, "me", "agent", ())
@@ -59,14 +57,13 @@ class HostedApp:
         self.mcp = HostedMcp(HANDLES, IDENTITY)
         self.tokens = Tokens()
 
-        async def answer(request: WebRequest) -> None:
-            call = McpCall(request.context.access, lambda _via: port, address)
-            await self.mcp(call, request.scope, request.receive, request.send)
+        async def answer(call: McpCall, *request: Any) -> None:
+            await self.mcp(McpCall(call.access, lambda _via: port, call.origin), *request)
 
         row = next(row for row in ADDRESSES if row.path == PATH)
-        services: Any = SimpleNamespace(metrics=Metrics(), public_url=address)
+        services: Any = SimpleNamespace(metrics=Metrics(), public_url=address, mcp=answer)
         self._front = Front(
-            AddressTable([replace(row, handler=answer)]),
+            AddressTable([row]),
             guard=Guard(AllowedCallers(hosts=frozenset({"gate.example"})), services.metrics),
             admission=EdgeAdmission(self.tokens, RequestLimits(0), "password"),
             services=services,

@@ -198,14 +198,14 @@ BUGS = (
     Bug(
         "tests/mcp/serve/test_hosted.py::test_an_id_is_a_short_text_or_an_integer_in_every_era",
         "any number is an id",
-        "src/headgate/mcp/body.py",
+        "src/headgate/web/mcp.py",
         '_INTEGER = re.compile(rb"-?[0-9]{1,19}")',
         '_INTEGER = re.compile(rb"[-+.0-9eE]+")',
     ),
     Bug(
         "tests/mcp/serve/test_hosted.py::test_an_id_is_a_short_text_or_an_integer_in_every_era",
         "an id has any length",
-        "src/headgate/mcp/body.py",
+        "src/headgate/web/mcp.py",
         "<= MAX_ID_CHARS\n",
         "<= MAX_ID_CHARS * 4096\n",
     ),

@@ -33,7 +33,6 @@ _USED = (
 )
 _CHAIN = "src/headgate/audit/chain.py"
 _CONSENT = "src/headgate/console/consent.py"
-_GATEWAY = "src/headgate/mcp/gateway/hosted.py"
 _HOME = "src/headgate/home.py"
 _WIRING = "src/headgate/wiring.py"
 _LINES = "src/headgate/store/format/lines.py"
@@ -185,28 +184,28 @@ BUGS = (
     Bug(
         _LARGE,
         "the SDK refuses what is too large for the gateway",
-        _GATEWAY,
-        "with_checked_messages(manager.handle_request, MAX_BODY_BYTES)",
-        "with_checked_messages(manager.handle_request, 2 * MAX_BODY_BYTES)",
+        "src/headgate/web/mcp.py",
+        "request.body(MAX_GATEWAY_BYTES)",
+        "request.body(2 * MAX_GATEWAY_BYTES)",
     ),
     Bug(
         f"{_IDS} {_LONG}",
         "messages to the gateway are not checked",
-        _GATEWAY,
-        "with_checked_messages(manager.handle_request, MAX_BODY_BYTES)",
-        "manager.handle_request",
+        "src/headgate/web/mcp.py",
+        "(MAX_GATEWAY_BYTES)\n    if not _is_fit(body):\n        return _UNFIT\n",
+        "(MAX_GATEWAY_BYTES)\n",
     ),
     Bug(
         _IDS,
         "a boolean is an id",
-        "src/headgate/mcp/body.py",
+        "src/headgate/web/mcp.py",
         '_INTEGER = re.compile(rb"-?[0-9]{1,19}")',
         '_INTEGER = re.compile(rb"-?[0-9]{1,19}|true|false")',
     ),
     Bug(
         _LONG,
         "a method of any length comes back",
-        "src/headgate/mcp/body.py",
+        "src/headgate/web/mcp.py",
         "len(bytes(members.method)) <= MAX_METHOD_BYTES and ",
         "",
     ),

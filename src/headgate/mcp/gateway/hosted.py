@@ -22,7 +22,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from headgate.auth.gateway import EVERYTHING, operation_scope, server_scope
 from headgate.errors import Conflict, NotFound
-from headgate.mcp.body import with_checked_messages
 from headgate.mcp.client.from_mcp import ImportedOperations
 from headgate.mcp.client.servers import ServerEntry
 from headgate.mcp.gateway.server import gateway_server
@@ -69,7 +68,7 @@ class HostedGateway:
             max_request_body_size=MAX_BODY_BYTES,
         )
         async with manager.run():
-            self._inner = with_checked_messages(manager.handle_request, MAX_BODY_BYTES)
+            self._inner = manager.handle_request
             imports = [
                 self.supervisor.start(_LOOP, partial(self._offer, entry), subject=entry.name)
                 for entry in self.entries

@@ -13,8 +13,15 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from headgate.mcp.body import MAX_ID_CHARS
-from headgate.mcp.serve.results import LEGACY, LIST_TTL_MS, MODERN, SERVER_INFO, ServerIdentity, stamped
+from headgate.mcp.serve.results import (
+    LEGACY,
+    LIST_TTL_MS,
+    MAX_ID_CHARS,
+    MODERN,
+    SERVER_INFO,
+    ServerIdentity,
+    stamped,
+)
 from headgate.mcp.serve.tools import Surface
 from headgate.model.wire import Json
 

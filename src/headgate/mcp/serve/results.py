@@ -66,6 +66,8 @@ TITLE = "Headgate"
 MODERN = frozenset({"2026-07-28"})
 #: Versions with a handshake that have structured content. Only the SDK serves the ones before.
 LEGACY = frozenset({"2025-06-18", "2025-11-25"})
+#: Of the id of a request, which every answer repeats.
+MAX_ID_CHARS = 256
 #: How long a client may keep a list.
 LIST_TTL_MS = 300_000
 _FIRST_WITH_LINKS = "2025-06-18"
