@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from headgate.text.quote import unfenced
+from headgate.text.writing import unfenced
 
 NAMES = ["schema", "query_records", "aggregate", "search", "fetch", "read_record_field"]
 

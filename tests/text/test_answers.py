@@ -9,13 +9,12 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from headgate.text.aggregate import aggregate_text, cut_keys, key_text, read_place
-from headgate.text.budget import AGGREGATE_TEXT, QUERY_TEXT, SEARCH_TEXT, size
 from headgate.text.document import document
 from headgate.text.ladder import Handles, Known, Windows, shorten
-from headgate.text.quote import json_text, line, unfenced
 from headgate.text.records import records_text
 from headgate.text.search import search_text
 from headgate.text.window import WindowText, window_text
+from headgate.text.writing import AGGREGATE_TEXT, QUERY_TEXT, SEARCH_TEXT, json_text, line, size, unfenced
 
 HANDLES = Handles(
     "cin_a/messages:m1", lambda path: f"pdpp://field-window/{path}", lambda b: f"pdpp://blob/{b}"

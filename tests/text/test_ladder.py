@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from headgate.text.budget import INLINE_CHARS
 from headgate.text.ladder import Handles, is_whole, shorten
+from headgate.text.writing import INLINE_CHARS
 
 WORDS = st.text(st.characters(codec="utf-8"), max_size=40)
 #: Among them prose, encoded bytes and addresses that hold a file, each with something odd before it.

@@ -6,8 +6,8 @@ import re
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from headgate.text.budget import SCHEMA_INDEX_TEXT, SCHEMA_NAMES_TEXT, SCHEMA_STREAM_TEXT, size
 from headgate.text.schema import index_text, read_schema_place, stream_text
+from headgate.text.writing import SCHEMA_INDEX_TEXT, SCHEMA_NAMES_TEXT, SCHEMA_STREAM_TEXT, size
 
 
 def connector(key: str, streams: list[dict[str, object]]) -> dict[str, object]:

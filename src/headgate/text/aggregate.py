@@ -12,11 +12,10 @@ from typing import Any, NamedTuple, cast
 
 from headgate.model.query import MAX_GROUPS
 from headgate.model.wire import AggregateBody, GroupBody, Json
-from headgate.text.budget import AGGREGATE_TEXT, ELLIPSIS, cut, fitting, size
 from headgate.text.ladder import binary_facts
-from headgate.text.quote import fenced, json_text, name
 from headgate.text.records import warning_facts
 from headgate.text.search import understood_line
+from headgate.text.writing import AGGREGATE_TEXT, ELLIPSIS, cut, fenced, fitting, json_text, name, size
 
 _KEY_CHARS = 60
 _KEY_WINDOW = 4096

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, cast
 
 from headgate.model.declaration import TITLE_FIELDS
 from headgate.model.wire import HitBody, Json, RecordBody
-from headgate.text.budget import ELLIPSIS, FALLBACK_CHARS, FETCH_CHARS, cut
 from headgate.text.ladder import (
     Handles,
     Ladder,
@@ -21,7 +20,7 @@ from headgate.text.ladder import (
     shorten,
     window_entry,
 )
-from headgate.text.quote import UNTRUSTED, json_text
+from headgate.text.writing import ELLIPSIS, FALLBACK_CHARS, FETCH_CHARS, UNTRUSTED, cut, json_text
 
 TITLE_CHARS = 200
 _TITLE_SET = frozenset(TITLE_FIELDS)

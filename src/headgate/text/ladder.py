@@ -14,8 +14,7 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from headgate.text.budget import INLINE_CHARS, cut
-from headgate.text.quote import json_text
+from headgate.text.writing import INLINE_CHARS, cut, json_text
 
 _ENCODED = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 #: Texts below this are never taken for encoded bytes.

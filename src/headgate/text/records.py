@@ -8,9 +8,18 @@ from typing import Any, cast
 import msgspec
 
 from headgate.model.wire import AggregateBody, PageBody, RecordBody, SearchBody
-from headgate.text.budget import ELLIPSIS, QUERY_TEXT, cut, fitting, shared_lines, size
 from headgate.text.ladder import Windows, binary_facts, without_bytes
-from headgate.text.quote import json_text, json_within, name
+from headgate.text.writing import (
+    ELLIPSIS,
+    QUERY_TEXT,
+    cut,
+    fitting,
+    json_text,
+    json_within,
+    name,
+    shared_lines,
+    size,
+)
 
 #: The longest value that is printed whole, and how much is printed of longer ones.
 _VALUE_CHARS = 96

@@ -21,7 +21,7 @@ from headgate.model.wire import (
     searches_of,
     usable_only,
 )
-from headgate.text.budget import (
+from headgate.text.writing import (
     SCHEMA_INDEX_TEXT,
     SCHEMA_NAMES_TEXT,
     SCHEMA_STREAM_TEXT,
@@ -29,9 +29,10 @@ from headgate.text.budget import (
     compose,
     cut,
     fitting,
+    json_text,
+    name,
     size,
 )
-from headgate.text.quote import json_text, name
 
 _CURSOR = re.compile(r"(streams|sources|(?:connections|fields):(\d{1,5})):(\d{1,6})")
 _List = Literal["streams", "sources", "connections", "fields"]

@@ -16,10 +16,19 @@ from headgate.model.wire import (
     SearchMeta,
     UnderstoodWordBody,
 )
-from headgate.text.budget import ELLIPSIS, SEARCH_TEXT, cut, fitting, shared_lines, size
 from headgate.text.ladder import READ_TOOL
-from headgate.text.quote import json_text, json_within, name
 from headgate.text.records import paging_line, rest_hint
+from headgate.text.writing import (
+    ELLIPSIS,
+    SEARCH_TEXT,
+    cut,
+    fitting,
+    json_text,
+    json_within,
+    name,
+    shared_lines,
+    size,
+)
 
 OPEN, CLOSE = "<mark>", "</mark>"
 _TAGS = frozenset({OPEN, CLOSE})

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headgate.text.ladder import READ_TOOL
-from headgate.text.quote import fenced, json_text
+from headgate.text.writing import fenced, json_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import re
 import msgspec
 import pytest
 
-from headgate.text.quote import unfenced
+from headgate.text.writing import unfenced
 from tests.mcp.serve.odd import declare, grant_of, stream_of
 from tests.mcp.serve.test_world import in_world
 from tests.mcp.serve.world import World

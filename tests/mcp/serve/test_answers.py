@@ -8,7 +8,7 @@ import pytest
 
 from headgate.errors import AmbiguousConnection, FieldNotGranted, GrantRevoked
 from headgate.mcp.serve.tools import TOOLS
-from headgate.text.quote import unfenced
+from headgate.text.writing import unfenced
 from tests.mcp.serve.prepared import (
     HANDLES,
     PROVIDER,

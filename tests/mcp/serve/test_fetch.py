@@ -16,7 +16,7 @@ from hypothesis import example, given, settings, strategies as st
 
 from headgate.model.grant import Access
 from headgate.model.query import RecordQuery
-from headgate.text.quote import unfenced
+from headgate.text.writing import unfenced
 from tests.mcp.serve.odd import declare, grant_of, stream_of
 from tests.mcp.serve.test_world import in_world
 from tests.mcp.serve.world import World, world

@@ -22,7 +22,7 @@ from headgate.model.rows import Batch
 from headgate.policy.allowance import SourceCatalog
 from headgate.reading.home import ReadContext
 from headgate.reading.local import LocalResourceServer
-from headgate.text.budget import size
+from headgate.text.writing import size
 from tests.in_process import LocalProgram, local_program
 
 TEXTS = {"query_records": 8_000, "search": 8_000}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings, strategies as st
 
-from headgate.text.budget import size
+from headgate.text.writing import size
 from tests.mcp.serve.prepared import names_the_key
 from tests.mcp.serve.test_bytes import in_two_accounts, message
 from tests.mcp.serve.test_world import mail

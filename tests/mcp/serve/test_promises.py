@@ -24,7 +24,7 @@ from headgate.mcp.serve.results import Outcome
 from headgate.mcp.serve.tools import TOOLS
 from headgate.model.grant import Access
 from headgate.model.wire import Json
-from headgate.text.quote import unfenced
+from headgate.text.writing import unfenced
 from tests.mcp.serve.prepared import CountingPort, found, hit, page, record, run
 from tests.mcp.serve.product import product
 from tests.mcp.serve.test_world import in_world, mail, read

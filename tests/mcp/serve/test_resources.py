@@ -14,7 +14,7 @@ from mcp.client.streamable_http import streamable_http_client
 from headgate.errors import FieldNotGranted, HeadgateError, InvalidResourceUri, ResourceLimit
 from headgate.mcp.serve import resources
 from headgate.model.ids import RecordRef
-from headgate.text.quote import unfenced
+from headgate.text.writing import unfenced
 from tests.mcp.serve.prepared import HANDLES, PROVIDER, CountingPort, reader, record, run, window
 from tests.mcp.serve.product import Product, product
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from headgate.text.budget import SEARCH_TEXT
+from headgate.text.writing import SEARCH_TEXT
 from tests.mcp.serve.test_bytes import message
 from tests.mcp.serve.test_world import mail
 from tests.mcp.serve.world import World, world

@@ -18,7 +18,7 @@ from headgate.mcp.serve.tools import IDENTITY, OPERATIONAL, TOOLS
 from headgate.model.grant import Access, StreamGrant, TimeConstraint
 from headgate.model.instants import instant
 from headgate.reading.port import ResourceServer
-from headgate.text.quote import unfenced
+from headgate.text.writing import unfenced
 from tests.mcp.serve.world import MAIL, NOW, SMALL, World, world
 from tests.stitched import StitchedAccount
 

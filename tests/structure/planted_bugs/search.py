@@ -192,7 +192,7 @@ BUGS = (
     Bug(
         "S1-31 S1-38",
         "hits are printed beyond the budget",
-        "src/headgate/text/budget.py",
+        "src/headgate/text/writing.py",
         "        if space < 0:\n            break\n        lines.append(text)",
         "        lines.append(text)",
     ),

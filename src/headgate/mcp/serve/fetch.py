@@ -14,9 +14,8 @@ from headgate.mcp.serve.results import Outcome
 from headgate.model.query import RecordQuery
 from headgate.model.wire import ChildrenBody, Json, RecordBody
 from headgate.reading.port import ReadAnswer
-from headgate.text.budget import FALLBACK_CHARS, FETCH_CHARS, INLINE_CHARS, TOOL_RESULT
 from headgate.text.document import Document, Space, document
-from headgate.text.quote import plain
+from headgate.text.writing import FALLBACK_CHARS, FETCH_CHARS, INLINE_CHARS, TOOL_RESULT, plain
 
 #: How much is shown of any value, and of the short ones together; the next smaller is tried while the answer, which
 #: holds the document twice, is too large.

@@ -12,8 +12,8 @@ from headgate.mcp.serve.results import Outcome, link
 from headgate.model.ids import ConnectionId, RecordRef
 from headgate.model.query import WindowQuery
 from headgate.model.wire import FieldWindowBody, Json, TextWindow
-from headgate.text.budget import ENVELOPE, TOOL_RESULT
 from headgate.text.window import WindowText, window_text
+from headgate.text.writing import ENVELOPE, TOOL_RESULT
 
 #: A text of so many characters fits twice, even if each of them has to be escaped.
 _SURELY_FITS_CHARS = 6_000

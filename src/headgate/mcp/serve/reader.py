@@ -32,9 +32,8 @@ from headgate.model.sealed import Kind, Sealer
 from headgate.model.wire import ChildrenBody, HitBody, RecordBody
 from headgate.reading.links import quoted_name, record_path
 from headgate.reading.port import ReadAnswer, ResourceServer
-from headgate.text.budget import size
 from headgate.text.ladder import Handles, Known, Lengths, Windows
-from headgate.text.quote import UNTRUSTED
+from headgate.text.writing import UNTRUSTED, size
 
 RECORD = "pdpp://record/"
 WINDOW = "pdpp://field-window/"

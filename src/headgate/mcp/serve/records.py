@@ -17,9 +17,9 @@ from headgate.model.wire import AggregateBody, Json, PageBody, RecordBody
 from headgate.reading.port import ReadAnswer, RecordRow
 from headgate.reading.turns import draw
 from headgate.text.aggregate import GroupPlace, aggregate_text, cut_keys, key_text, read_place
-from headgate.text.budget import ENVELOPE, INLINE_CHARS, TOOL_RESULT, smaller_limit
 from headgate.text.ladder import Ladder, binary_facts, encoded_facts, is_whole, record_entry, shorten
 from headgate.text.records import records_text
+from headgate.text.writing import ENVELOPE, INLINE_CHARS, TOOL_RESULT, smaller_limit
 
 #: How much of a long text stays in its row; the next smaller number is tried while a page is too large.
 #: At last the entries of the ladder leave out what the row or the call beside it says too, and then the call, which

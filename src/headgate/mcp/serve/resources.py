@@ -17,8 +17,8 @@ from headgate.model.query import BlobQuery, RecordQuery
 from headgate.model.wire import FieldWindowBody, Json
 from headgate.reading.links import quoted_name
 from headgate.reading.port import BlobAnswer
-from headgate.text.quote import json_text
 from headgate.text.window import window_text
+from headgate.text.writing import json_text
 
 #: The most bytes of a file that are put into an answer; larger files are read in parts, or over REST.
 BLOB_BYTES = 4 * 1024 * 1024

@@ -21,7 +21,7 @@ from headgate.errors import (
 )
 from headgate.mcp.serve.tools import TOOLS
 from headgate.model.wire import Json
-from headgate.text.quote import UNTRUSTED, json_text
+from headgate.text.writing import UNTRUSTED, json_text
 
 
 class Outcome(msgspec.Struct, frozen=True):

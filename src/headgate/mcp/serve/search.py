@@ -11,10 +11,10 @@ from headgate.mcp.serve.reader import Reader, ref_of_hit
 from headgate.mcp.serve.results import Outcome
 from headgate.model.query import SearchQuery
 from headgate.model.wire import ExcerptBody, HitBody, Json, SearchBody
-from headgate.text.budget import ENVELOPE, TOOL_RESULT, smaller_limit
 from headgate.text.document import TITLE_CHARS, title
 from headgate.text.ladder import Handles
 from headgate.text.search import cut_marked, search_text, source_mix
+from headgate.text.writing import ENVELOPE, TOOL_RESULT, smaller_limit
 
 _SHORT_CHARS = 64
 _WINDOWS = 3

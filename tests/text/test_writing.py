@@ -6,9 +6,8 @@ import unicodedata
 import pytest
 from hypothesis import given, strategies as st
 
-from headgate.text.budget import Line, compose, cut, size
-from headgate.text.quote import block, fenced, json_text, line, name, unfenced
 from headgate.text.search import balanced, cut_marked
+from headgate.text.writing import Line, block, compose, cut, fenced, json_text, line, name, size, unfenced
 
 HOSTILE = st.text(
     st.one_of(
