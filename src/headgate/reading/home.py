@@ -1,15 +1,18 @@
-"""What all reads of a home share (its store, catalog, keys, log, and what was decided), and what one read has."""
+"""What all reads of a home share (its store, catalog, keys, log, what was decided, and a thread), and what one read has."""
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, TypeVarTuple
 
 import msgspec
 from msgspec import structs
 
+from headgate import memory
 from headgate.audit.budget import DailyBudgets
 from headgate.audit.journal import Discloser
 from headgate.errors import HeadgateError
@@ -44,6 +47,12 @@ if TYPE_CHECKING:
     from headgate.store.engines.store import Store
 
 _MOST = 256
+#: What is drawn in the event loop: it takes a few milliseconds.
+_LOOP_BYTES = 128 * 1024
+#: One thread: values take several times as much memory as their JSON.
+_THREAD = ThreadPoolExecutor(1, thread_name_prefix="headgate-drawing")
+_T = TypeVar("_T")
+_Given = TypeVarTuple("_Given")
 _BASE64 = frozenset({"base64", "base64url"})
 _RecordKey = tuple[StreamName, ConnectionId | None, tuple[FieldName, ...] | None, tuple[ExpandRequest, ...]]
 
@@ -296,6 +305,19 @@ class CurrentRead(msgspec.Struct, frozen=True):
         """Warn that the records of the day are used up."""
         next_day = (self.home.clock() // DAY_US + 1) * DAY_US
         return (budget_reached(returned, iso(next_day)),)
+
+
+async def draw(size_bytes: int, work: Callable[[*_Given], _T], *arguments: *_Given) -> _T:
+    """Call a function that works on so many bytes of JSON: in a thread, if they are many."""
+    if size_bytes <= _LOOP_BYTES:
+        return work(*arguments)
+
+    def do() -> _T:
+        with memory.alone():
+            memory.require(size_bytes)
+            return work(*arguments)
+
+    return await asyncio.get_running_loop().run_in_executor(_THREAD, do)
 
 
 def meta(warnings: Iterable[ReadWarning], count: int | None = None) -> Body:

@@ -31,6 +31,7 @@ from headgate.reading.home import (
     Labels,
     Served,
     bounded,
+    draw,
     labels_of,
     meta,
     only,
@@ -38,7 +39,6 @@ from headgate.reading.home import (
     with_whole_key,
 )
 from headgate.reading.port import Body, ReadAnswer, RecordRow, Row, ShowRecord
-from headgate.reading.turns import draw, size_of
 
 _NONCE_BYTES = 8
 _BLOB_MARK = b'"blob_id"'
@@ -54,7 +54,7 @@ async def page(read: CurrentRead, query: ListQuery, preview_chars: int | None) -
         token = cursors.seal_position(read.home.seals(), rows_page.next, decision.binding)
     encoded = _marked(labels, preview_chars)
     rows = await draw(
-        size_of(rows_page.records), record_rows, rows_page.records, labels, plan.expand, encoded
+        _size_of(rows_page.records), record_rows, rows_page.records, labels, plan.expand, encoded
     )
     body = _list_body(query, rows, token)
     shortage = read.shortage(len(rows_page.records)) if is_short else ()
@@ -116,7 +116,7 @@ async def changes(read: CurrentRead, query: ChangesQuery, preview_chars: int | N
     changed = await read.home.store.changes(plan)
     labels = labels_of(allowance, decision.scopes)
     encoded = _marked(labels, preview_chars)
-    rows = await draw(size_of(changed.entries), _change_rows, changed.entries, labels, encoded)
+    rows = await draw(_size_of(changed.entries), _change_rows, changed.entries, labels, encoded)
     token = None
     if changed.next is not None:
         session = ChangesSession(decision.plan.since, changed.horizon, changed.next)
@@ -143,7 +143,7 @@ async def record(
     shortage: tuple[ReadWarning, ...] = ()
     if read.most is not None and not fitting((entry,), plan.expand, read.most):
         entry, shortage = cut_children(entry, plan.expand, read.most), read.shortage(read.most)
-    size, encoded = size_of((entry,)), _marked(labels, preview_chars)
+    size, encoded = _size_of((entry,)), _marked(labels, preview_chars)
     (row,) = await draw(size, record_rows, (entry,), labels, plan.expand, encoded)
     row.links = {"self": links.record_link(query)}
     row.meta = read.meta((*shortage, *records_damaged(_damaged_children(entry))))
@@ -158,6 +158,16 @@ def _as_shown(read: CurrentRead, served: Served, show: ShowRecord) -> Served:
     entry, *children = served.shown
     names = tuple(name for name in entry.fields if name in fields)
     return Served(served.body, (replace(entry, fields=names), *children), answer.content)
+
+
+def _size_of(entries: Iterable[Record | Tombstone]) -> int:
+    """Add up the bytes of records and of those they are expanded with."""
+    return sum([_size(entry) for entry in entries if isinstance(entry, Record)])
+
+
+def _size(record: Record) -> int:
+    children = record.expanded.values() if record.expanded else ()
+    return len(record.body) + sum([_size_of(child.records) for child in children])
 
 
 def _marked(labels: Labels, preview_chars: int | None) -> EncodedFields:

@@ -1,19 +1,14 @@
-"""Turns for long reads, and large answers drawn off the event loop: a few run at a time, and clients take turns, so that none waits behind all reads of another."""
+"""Turns for long reads: a few run at a time, and clients take turns, so that none waits behind all reads of another."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from types import TracebackType
-from typing import TypeVar, TypeVarTuple
 
-from headgate import memory
 from headgate.errors import RateLimited
 from headgate.model.grant import Access
-from headgate.model.record import Record, Tombstone
 
 AT_ONCE = 2
 MOST_WAITING = 32
@@ -95,34 +90,3 @@ class Turn:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._turns.give_back()
-
-
-_T = TypeVar("_T")
-_Given = TypeVarTuple("_Given")
-#: What is drawn in the event loop: it takes a few milliseconds.
-_LOOP_BYTES = 128 * 1024
-#: One thread: values take several times as much memory as their JSON.
-_THREAD = ThreadPoolExecutor(1, thread_name_prefix="headgate-drawing")
-
-
-async def draw(size_bytes: int, work: Callable[[*_Given], _T], *arguments: *_Given) -> _T:
-    """Call a function that works on so many bytes of JSON: in a thread, if they are many."""
-    if size_bytes <= _LOOP_BYTES:
-        return work(*arguments)
-
-    def do() -> _T:
-        with memory.alone():
-            memory.require(size_bytes)
-            return work(*arguments)
-
-    return await asyncio.get_running_loop().run_in_executor(_THREAD, do)
-
-
-def size_of(entries: Iterable[Record | Tombstone]) -> int:
-    """Add up the bytes of records and of those they are expanded with."""
-    return sum([_size(entry) for entry in entries if isinstance(entry, Record)])
-
-
-def _size(record: Record) -> int:
-    children = record.expanded.values() if record.expanded else ()
-    return len(record.body) + sum([size_of(child.records) for child in children])

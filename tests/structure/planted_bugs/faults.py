@@ -51,7 +51,7 @@ BUGS = (
     Bug(
         _LARGE,
         "large answers are drawn in the event loop",
-        "src/headgate/reading/turns.py",
+        "src/headgate/reading/home.py",
         "if size_bytes <= _LOOP_BYTES:",
         "if size_bytes >= 0:",
     ),

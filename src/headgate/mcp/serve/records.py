@@ -14,8 +14,8 @@ from headgate.mcp.serve.results import Outcome, link
 from headgate.model.ids import RecordRef
 from headgate.model.query import AggregateQuery, ChangesQuery, ListQuery
 from headgate.model.wire import AggregateBody, Json, PageBody, RecordBody
+from headgate.reading.home import draw
 from headgate.reading.port import ReadAnswer, RecordRow
-from headgate.reading.turns import draw
 from headgate.text.aggregate import GroupPlace, aggregate_text, cut_keys, key_text, read_place
 from headgate.text.ladder import Ladder, binary_facts, encoded_facts, is_whole, record_entry, shorten
 from headgate.text.records import records_text
