@@ -5,8 +5,9 @@ from __future__ import annotations
 from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 
 from bench.table import microseconds, print_ratios
+from headgate.auth.keys import KEY_BYTES, KeyRing, RingSealer, SealKey
 from headgate.model.ids import canonical_key, format_result_id, parse_result_id
-from headgate.model.sealed import KEY_BYTES, KeyRing, Kind, Sealer, SealKey
+from headgate.model.sealed import Kind
 
 PAYLOAD = b"p" * 48
 BINDING = b"b" * 32
@@ -16,7 +17,7 @@ RESULT_ID = "cin_0123456789abcdef01234567/messages:m_00001234"
 def main() -> None:
     """Print both tables."""
     key = bytes(range(KEY_BYTES))
-    cipher, sealer = AESSIV(key), Sealer(KeyRing(SealKey(key)))
+    cipher, sealer = AESSIV(key), RingSealer(KeyRing(SealKey(key)))
     token = sealer.seal(Kind.PAGE, PAYLOAD, binding=BINDING)
     print_ratios(
         "Sealed tokens (48-byte payload)",

@@ -8,10 +8,10 @@ import pytest
 
 from headgate.audit.chain import load_audit_key
 from headgate.auth.documents import load_secret
-from headgate.auth.keys import HomeSealer, load_ring, rotate_ring
-from headgate.errors import ConfigInvalid
+from headgate.auth.keys import HomeSealer, RingSealer, load_ring, rotate_ring
+from headgate.errors import ConfigInvalid, SealBroken
 from headgate.home import open_home
-from headgate.model.sealed import Kind, SealBroken, Sealer
+from headgate.model.sealed import Kind
 
 
 def test_a_new_home_gets_a_ring_that_stays(tmp_path: Path):
@@ -28,11 +28,11 @@ def test_the_key_file_is_for_its_owner_alone(tmp_path: Path):
 
 def test_a_rotation_on_disk_keeps_the_tokens_of_the_last_key(tmp_path: Path):
     home = open_home(tmp_path / "home")
-    token = Sealer(load_ring(home)).seal(Kind.PAGE, b"x")
+    token = RingSealer(load_ring(home)).seal(Kind.PAGE, b"x")
     first = load_ring(home).current
     assert rotate_ring(home) == load_ring(home)
     assert load_ring(home).previous == first
-    assert Sealer(load_ring(home)).open(Kind.PAGE, token) == b"x"
+    assert RingSealer(load_ring(home)).open(Kind.PAGE, token) == b"x"
 
 
 def test_two_homes_never_share_a_key(tmp_path: Path):
@@ -86,7 +86,7 @@ def test_a_rotation_counts_in_a_process_that_runs(tmp_path: Path):
     rotate_ring(home)
     assert running.open(Kind.PAGE, token) == b"x"
     after = running.seal(Kind.PAGE, b"y")
-    assert Sealer(load_ring(home)).open(Kind.PAGE, after) == b"y"
+    assert RingSealer(load_ring(home)).open(Kind.PAGE, after) == b"y"
     rotate_ring(home)
     with pytest.raises(SealBroken):
         running.open(Kind.PAGE, token)

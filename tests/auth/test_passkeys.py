@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from headgate.auth.clock import LatestTime
+from headgate.auth.keys import KEY_BYTES, KeyRing, RingSealer, SealKey
 from headgate.auth.passkeys import PasskeyParty, Passkeys
 from headgate.errors import AuthenticationFailed
 from headgate.home import open_home
 from headgate.model.ledger import Passkey
-from headgate.model.sealed import KEY_BYTES, KeyRing, Sealer, SealKey
 from tests.console.passkeys import Authenticator
 
 PARTY = PasskeyParty("data.example", "https://data.example")
@@ -42,7 +42,7 @@ class Stored:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Passkeys, Authenticator]:
-    sealer = Sealer(KeyRing(SealKey(bytes(KEY_BYTES))))
+    sealer = RingSealer(KeyRing(SealKey(bytes(KEY_BYTES))))
     clock: Any = lambda: 1_800_000_000_000_000  # noqa: E731 - one line
     store: Any = Stored()
     latest = LatestTime(open_home(tmp_path_factory.mktemp("passkeys") / "home"))

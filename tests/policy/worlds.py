@@ -6,6 +6,7 @@ import copy
 import functools
 from typing import Any
 
+from headgate.auth.keys import KEY_BYTES, KeyRing, RingSealer, SealKey
 from headgate.model.grant import Access, AccessMode, Grant, StreamGrant, TokenKind
 from headgate.model.ids import ClientId, ConnectionId, ConnectorKey, FieldName, GrantId, StreamName, SubjectId
 from headgate.model.query import (
@@ -20,7 +21,6 @@ from headgate.model.query import (
     WindowQuery,
 )
 from headgate.model.record import Connection
-from headgate.model.sealed import KEY_BYTES, KeyRing, Sealer, SealKey
 from headgate.policy.allowance import Allowance, SourceCatalog, allow
 from headgate.policy.capability import Rules
 from headgate.policy.cursors import Seals
@@ -81,7 +81,7 @@ def catalog() -> SourceCatalog:
 
 
 def seals(now: int = NOW) -> Seals:
-    return Seals(Sealer(KeyRing(SealKey(bytes(range(KEY_BYTES))))), now)
+    return Seals(RingSealer(KeyRing(SealKey(bytes(range(KEY_BYTES))))), now)
 
 
 def grant(*streams: StreamGrant, id_: str = "grt_1", source: str = "mail") -> Grant:

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from headgate.audit.budget import DailyBudgets, FileCounter
+from headgate.auth.keys import KEY_BYTES, KeyRing, RingSealer, SealKey
 from headgate.home import Home, open_home
 from headgate.model.grant import Access
 from headgate.model.ids import ConnectorKey
-from headgate.model.sealed import KEY_BYTES, KeyRing, Sealer, SealKey
 from headgate.policy.capability import Rules
 from headgate.reading.home import ReadableHome
 from headgate.store.engines.sqlite import SqliteStore
@@ -51,7 +51,7 @@ async def nothing_logged(_grant: str, _day: int) -> int:
 
 
 def services_of(store: SqliteStore) -> ReadableHome:
-    sealer = Sealer(KeyRing(SealKey(bytes(KEY_BYTES))))
+    sealer = RingSealer(KeyRing(SealKey(bytes(KEY_BYTES))))
     budgets = DailyBudgets(FileCounter(Home(Path("none")), nothing_logged), clock=lambda: 1)
     return ReadableHome(
         store, sealer=sealer, discloser=Unwritten(), budgets=budgets, clock=lambda: 1, rules=Rules()

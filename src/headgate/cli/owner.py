@@ -12,7 +12,7 @@ from headgate.auth.clients import add_owner_client, token_mark
 from headgate.auth.clock import now
 from headgate.auth.gateway import stop_callers
 from headgate.auth.grants import issue_owner_token
-from headgate.auth.keys import load_ring, rotate_ring
+from headgate.auth.keys import KeyRing, load_ring, rotate_ring
 from headgate.auth.oauth.clients import OAuthClient
 from headgate.auth.sessions import fresh_link
 from headgate.cli.homes import read_stores, use_stores
@@ -21,7 +21,6 @@ from headgate.errors import InvalidRequest
 from headgate.home import open_home
 from headgate.model.grant import OwnerScope
 from headgate.model.instants import iso
-from headgate.model.sealed import KeyRing
 from headgate.wiring import Services, mcp_url, welcome_url
 
 app, clients_app, keys_app = group(), group(), group()

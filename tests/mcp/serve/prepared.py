@@ -8,16 +8,16 @@ from typing import Any
 
 import msgspec
 
+from headgate.auth.keys import KeyRing, RingSealer, SealKey
 from headgate.errors import HeadgateError
 from headgate.mcp.serve.call import call
 from headgate.mcp.serve.reader import HandleMaker, Reader
 from headgate.mcp.serve.results import Outcome
 from headgate.model.ids import BlobId, ConnectionId, RequestId, digest_of_key
-from headgate.model.sealed import KeyRing, Sealer, SealKey
 from headgate.reading.port import BlobAnswer, ReadAnswer
 
 PROVIDER = "https://rs.example"
-HANDLES = HandleMaker(Sealer(KeyRing(SealKey(b"k" * 64))))
+HANDLES = HandleMaker(RingSealer(KeyRing(SealKey(b"k" * 64))))
 
 Body = Mapping[str, Any]
 

@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 
 from headgate.auth.credentials import home_credential_path, write_token
+from headgate.auth.keys import KeyRing, RingSealer, SealKey
 from headgate.errors import InvalidResultId
 from headgate.mcp.serve.reader import HandleMaker, KnownKeys
 from headgate.model.grant import StreamGrant, TimeConstraint
 from headgate.model.ids import RecordId, RecordRef
 from headgate.model.instants import instant
-from headgate.model.sealed import KeyRing, Kind, Sealer, SealKey
+from headgate.model.sealed import Kind
 from tests.http_clients import ask_once
 from tests.mcp.serve.test_bytes import in_two_accounts, message
 from tests.mcp.serve.test_paging import ids_in
@@ -136,7 +137,7 @@ def test_a_handle_of_another_layout_is_refused_and_not_a_failure():
 
 
 def test_on_another_server_only_the_keys_that_were_printed_last_are_remembered():
-    sealer = Sealer(KeyRing(SealKey(b"k" * 64)))
+    sealer = RingSealer(KeyRing(SealKey(b"k" * 64)))
     handles = HandleMaker(sealer, KnownKeys(limit=2))
     refs = [RecordRef("c", "s", f"{n}" * 300) for n in range(3)]
     printed = [handles.result_id(ref) for ref in refs]

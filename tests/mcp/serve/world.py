@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from headgate.audit.budget import DailyBudgets, FileCounter
+from headgate.auth.keys import KeyRing, RingSealer, SealKey
 from headgate.home import open_home
 from headgate.mcp.serve.call import call
 from headgate.mcp.serve.reader import HandleMaker, Reader
@@ -20,7 +21,6 @@ from headgate.model.disclosure import Disclosure
 from headgate.model.grant import Access, AccessMode, Grant, StreamGrant, TokenKind
 from headgate.model.ids import RequestId
 from headgate.model.rows import Batch, OnInvalid
-from headgate.model.sealed import KeyRing, Sealer, SealKey
 from headgate.policy.capability import Rules
 from headgate.reading.home import ReadableHome, ReadContext
 from headgate.reading.local import LocalResourceServer
@@ -140,7 +140,7 @@ async def world(accounts: Sequence[StitchedAccount] = SMALL) -> AsyncIterator[Wo
         log = Log()
         read_services = ReadableHome(
             store,
-            sealer=Sealer(KeyRing(SealKey(b"w" * 64))),
+            sealer=RingSealer(KeyRing(SealKey(b"w" * 64))),
             discloser=log,
             budgets=DailyBudgets(FileCounter(home, _nothing_logged), clock=lambda: NOW),
             clock=lambda: NOW,

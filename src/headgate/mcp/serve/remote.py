@@ -7,11 +7,11 @@ import hashlib
 from dataclasses import replace
 
 from headgate.auth.credentials import refuse_owner_bearer
+from headgate.auth.keys import KeyRing, RingSealer, SealKey
 from headgate.mcp.serve.reader import HandleMaker, KnownKeys, Reader
 from headgate.mcp.serve.results import ServerIdentity
 from headgate.mcp.serve.stdio import StdioSession
 from headgate.mcp.serve.tools import WHOLE, WITHOUT_WINDOWS
-from headgate.model.sealed import KeyRing, Sealer, SealKey
 from headgate.reading.remote import RemoteResourceServer, http_client
 from headgate.text.ladder import Windows
 
@@ -22,7 +22,7 @@ def handles_of_token(token: str) -> HandleMaker:
     The exception are handles of long ids: another resource server finds no record by the digest of its key.
     """
     secret = hashlib.sha512(b"headgate handles\0" + token.encode()).digest()
-    return HandleMaker(Sealer(KeyRing(SealKey(secret))), KnownKeys())
+    return HandleMaker(RingSealer(KeyRing(SealKey(secret))), KnownKeys())
 
 
 def run_remote(provider_url: str, token: str, identity: ServerIdentity) -> None:

@@ -5,11 +5,12 @@ import base64
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from headgate.auth.keys import KEY_BYTES, KeyRing, RingSealer, SealKey
 from headgate.errors import SealBroken
-from headgate.model.sealed import KEY_BYTES, Failure, KeyRing, Kind, Sealer, SealKey
+from headgate.model.sealed import Failure, Kind, Sealer
 
 OLD, NEW, OTHER = (SealKey(bytes([n]) * KEY_BYTES) for n in (1, 2, 3))
-SEALER = Sealer(KeyRing(NEW, OLD))
+SEALER = RingSealer(KeyRing(NEW, OLD))
 KINDS = st.sampled_from(Kind)
 PAYLOAD = st.binary(max_size=60)
 BINDING = st.binary(max_size=20)
@@ -104,21 +105,22 @@ def test_bindings_are_never_interchangeable(kind: Kind, payload: bytes, made: by
 @pytest.mark.hostile("T2")
 def test_a_rotation_keeps_tokens_good_and_the_next_one_ends_them(kind: Kind, payload: bytes, binding: bytes):
     ring = KeyRing(OLD)
-    token = Sealer(ring).seal(kind, payload, binding=binding)
+    token = RingSealer(ring).seal(kind, payload, binding=binding)
     rotated = ring.rotated(NEW)
-    assert Sealer(rotated).open(kind, token, binding=binding) == payload
+    assert RingSealer(rotated).open(kind, token, binding=binding) == payload
     assert (
-        failure_of(kind, token, sealer=Sealer(rotated.rotated(OTHER)), binding=binding) == Failure.UNKNOWN_KEY
+        failure_of(kind, token, sealer=RingSealer(rotated.rotated(OTHER)), binding=binding)
+        == Failure.UNKNOWN_KEY
     )
 
 
 def test_a_rotated_ring_seals_with_the_fresh_key():
-    token = Sealer(KeyRing(OLD).rotated(NEW)).seal(Kind.PAGE, b"x")
-    assert Sealer(KeyRing(NEW)).open(Kind.PAGE, token) == b"x"
+    token = RingSealer(KeyRing(OLD).rotated(NEW)).seal(Kind.PAGE, b"x")
+    assert RingSealer(KeyRing(NEW)).open(Kind.PAGE, token) == b"x"
 
 
 def test_a_token_from_another_home_is_refused():
-    token = Sealer(KeyRing(OTHER)).seal(Kind.PAGE, b"x")
+    token = RingSealer(KeyRing(OTHER)).seal(Kind.PAGE, b"x")
     assert failure_of(Kind.PAGE, token) == Failure.UNKNOWN_KEY
 
 
