@@ -23,7 +23,7 @@ from typing import NamedTuple
 import msgspec
 
 from headgate.audit.chain import seal_block
-from headgate.model.disclosure import ANSWERED, Disclosed, Disclosure
+from headgate.audit.journal import ANSWERED, Disclosed, Disclosure
 from headgate.model.ids import ConnectionId, FieldName, GrantId, RecordId, RequestId, StreamName
 from headgate.store.engines.postgres import PostgresLedger
 from headgate.store.postgres.migrate import open_place

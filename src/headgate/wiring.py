@@ -25,7 +25,7 @@ from typing import IO, TYPE_CHECKING
 from headgate import __version__, memory
 from headgate.audit.budget import DailyBudgets, FileCounter
 from headgate.audit.chain import load_audit_key
-from headgate.audit.journal import Journal
+from headgate.audit.journal import ANSWERED, Disclosure, Journal
 from headgate.audit.pruning import PruneReport, prune, verify_file
 from headgate.audit.pump import Pump, take_over
 from headgate.auth.admission import Admission
@@ -41,7 +41,6 @@ from headgate.errors import (
     StorageUnusable,
 )
 from headgate.home import Home, home_in, open_home, small_files
-from headgate.model.disclosure import ANSWERED, Disclosure
 from headgate.model.grant import TokenKind
 from headgate.model.ids import ClientId, ConnectionId, GrantId, RequestId, client_id
 from headgate.policy.allowance import SourceCatalog

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from headgate.audit.activity import all_entries
-from headgate.audit.chain import write_head
-from headgate.audit.journal import Journal
+from headgate.audit.chain import seal_block, write_head
+from headgate.audit.journal import Disclosed, Disclosure, Journal
 from headgate.home import Home
-from headgate.model.disclosure import Disclosed, Disclosure
 from headgate.model.ids import ConnectionId, FieldName, GrantId, RecordId, RequestId, StreamName
 from headgate.model.ledger import AuditEntry
 from headgate.store.ledger.ledger import Ledger
@@ -40,7 +41,7 @@ async def fill(ledger: Ledger, home: Home, count: int, *, together: int = 1000) 
 
 
 async def flush(journal: Journal, ledger: Ledger, home: Home) -> None:
-    while (moved := await journal.flush(ledger, KEY)) is not None:
+    while (moved := await journal.flush(ledger, partial(seal_block, KEY))) is not None:
         write_head(home, moved[0])
 
 

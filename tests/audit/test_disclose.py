@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.audit.journal import disclosed
-from headgate.model.disclosure import Disclosed
+from headgate.audit.journal import Disclosed, disclosed
 from headgate.model.ids import ConnectionId, FieldName, RecordId, StreamName
 from headgate.model.record import Record, Tombstone
 

@@ -125,10 +125,10 @@ def test_a_full_journal_goes_when_its_lines_are_in_the_chain_though_others_keep_
         for number in range(200):
             journal.write(disclosure(number))
             if number % 3 == 2:
-                await journal.flush(ledger, KEY)
+                await journal.flush(ledger, partial(seal_block, KEY))
             most = max(most, len(list((home.path / "journals").iterdir())))
         assert journal.waiting > 0
-        while await journal.flush(ledger, KEY) is not None:
+        while await journal.flush(ledger, partial(seal_block, KEY)) is not None:
             pass
         await journal.close(ledger)
         return most, [msgspec.json.decode(entry.event)["at"] for entry in await entries_of(ledger)]

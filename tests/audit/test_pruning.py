@@ -19,10 +19,10 @@ from hypothesis import given, settings, strategies as st
 from headgate.audit import activity, journal as journals
 from headgate.audit.activity import Activity, LogFilter, LoggedRead, read_event
 from headgate.audit.chain import NotedChain, Verdict, read_head, seal_block, verify, write_head
+from headgate.audit.journal import ANSWERED, Disclosed, Disclosure
 from headgate.audit.pruning import PRUNE_ROUTE, PruneReport, prune, verify_file
 from headgate.errors import Conflict, IntegrityBroken, LogUnverifiable, NotFound
 from headgate.home import Home, open_home
-from headgate.model.disclosure import ANSWERED, Disclosed, Disclosure
 from headgate.model.ids import ClientId, ConnectionId, FieldName, GrantId, RecordId, RequestId, StreamName
 from headgate.model.instants import DAY_US
 from headgate.model.ledger import AuditBlock, AuditEntry, ChainHead, SealedBlock

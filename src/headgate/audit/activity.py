@@ -12,12 +12,12 @@ from typing import Any
 import msgspec
 
 from headgate.audit import chain
-from headgate.home import Home
-from headgate.model.disclosure import (
+from headgate.audit.journal import (
     ANSWERED,
     Disclosed,
     Disclosure,
 )
+from headgate.home import Home
 from headgate.model.ids import ClientId, ConnectionId, FieldName, RecordId, StreamName
 from headgate.model.instants import iso
 from headgate.model.ledger import AuditEntry

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
+from headgate.audit.journal import Disclosed, count_records
 from headgate.errors import LogUnverifiable
 from headgate.home import (
     AUDIT_HEAD,
@@ -28,7 +29,6 @@ from headgate.home import (
     read_private,
     write_private,
 )
-from headgate.model.disclosure import Disclosed, count_records
 from headgate.model.ids import GrantId
 from headgate.model.instants import DAY_US
 from headgate.model.ledger import AuditBlock, ChainHead, PrunedRange, SealedBlock, ShownRecords

@@ -1,6 +1,6 @@
-"""The journal: a file that holds each disclosure before its answer is sent; the pump moves it into the chain.
+"""Disclosures, and the journal: a file that holds each before its answer is sent; the pump moves it into the chain.
 
-Lines are written through a memory map into disk space that was reserved when the file was made. So writing
+A disclosure says what was sent to whom, or what was refused: ids and counts, never values of records. Lines are written through a memory map into disk space that was reserved when the file was made. So writing
 one takes no system call and cannot fail for lack of space, and the line survives the end of the process.
 """
 
@@ -11,20 +11,26 @@ import errno
 import mmap
 import os
 import secrets
-from collections import OrderedDict, defaultdict, deque
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 import msgspec
-from msgspec.structs import replace
 
-from headgate.audit.chain import seal_block
 from headgate.errors import StorageFull, StorageReadOnly
 from headgate.home import Home, opening_reserve
-from headgate.model.disclosure import Disclosed, Disclosure
-from headgate.model.ids import ConnectionId, FieldName, GrantId, RecordId, StreamName
+from headgate.model.ids import (
+    ClientId,
+    ConnectionId,
+    FieldName,
+    GrantId,
+    PackageId,
+    RecordId,
+    RequestId,
+    StreamName,
+)
 from headgate.model.instants import DAY_US
 from headgate.model.ledger import ChainHead, SealedBlock, ShownRecords
 from headgate.model.record import Record, Tombstone
@@ -36,6 +42,76 @@ _SUFFIX = ".journal"
 #: Disk space reserved for a file; a longer line gets a file of the line's size.
 _FILE_BYTES = 1024 * 1024
 _encode = msgspec.json.Encoder().encode
+ANSWERED = "answered"
+_BYTES_A_TOKEN = 4
+
+
+class Disclosed(msgspec.Struct, frozen=True):
+    """Records of one stream of one connection, and the fields of them that were shown."""
+
+    connection_id: ConnectionId
+    stream: StreamName
+    fields: tuple[FieldName, ...]
+    #: Empty where only numbers were given.
+    record_ids: tuple[RecordId, ...] = ()
+
+
+#: A record wherever it is shown: by connection, stream and id.
+ShownRecord = tuple[ConnectionId, StreamName, RecordId]
+
+
+def shown_records(parts: Iterable[Disclosed]) -> set[ShownRecord]:
+    """Name the records that parts show, each once: a related record may be in an answer several times."""
+    return {(part.connection_id, part.stream, record) for part in parts for record in part.record_ids}
+
+
+def count_records(parts: Sequence[Disclosed]) -> int:
+    return len({*parts[0].record_ids}) if len(parts) == 1 else len(shown_records(parts))
+
+
+class Disclosure(msgspec.Struct, frozen=True):
+    """One read: who asked, through which tool or route, and what the answer held."""
+
+    #: Microseconds since 1970.
+    at: int
+    request_id: RequestId
+    token_kind: str
+    client_id: ClientId | None
+    grant_ids: tuple[GrantId, ...]
+    package_id: PackageId | None
+    #: The tool or route, such as ``search`` or ``GET /v1/streams``.
+    via: str
+    #: ``answered``, or the code of the refusal.
+    outcome: str
+    size_bytes: int = 0
+    parts: tuple[Disclosed, ...] = ()
+    #: The words of a search, where the owner has them logged; otherwise the entry has no such member.
+    words: str | msgspec.UnsetType = msgspec.UNSET
+    #: How many refusals it stands for, where there were too many to log each; otherwise the entry has no such member.
+    refusals: int | msgspec.UnsetType = msgspec.UNSET
+    #: SHA-256 of the file that pruned entries were moved to; only the line that stands for them has it.
+    file_digest: str | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def tokens(self) -> int:
+        """About how many tokens of a language model the answer takes."""
+        return -(-self.size_bytes // _BYTES_A_TOKEN)
+
+    @property
+    def record_count(self) -> int:
+        """How many records were shown; one that is in the answer several times was read once."""
+        return count_records(self.parts)
+
+    @property
+    def stream_counts(self) -> Mapping[StreamName, int]:
+        """How many records of each stream were shown."""
+        none = {part.stream: 0 for part in self.parts}
+        return {**none, **Counter(stream for _, stream, _ in shown_records(self.parts))}
+
+    @property
+    def read_count(self) -> int:
+        """How many reads it stands for."""
+        return 1 if self.refusals is msgspec.UNSET else self.refusals
 
 
 class Discloser(Protocol):
@@ -123,6 +199,10 @@ class _JournalFile:
         return sum(batch.count for batch in self.batches)
 
 
+#: Seals lines as the block after a head, with how many records they show, if that is known.
+SealLines = Callable[[ChainHead | None, bytes, ShownRecords | None], SealedBlock]
+
+
 class Journal:
     """Writes the disclosures of this process; a Discloser."""
 
@@ -183,7 +263,7 @@ class Journal:
             if grant_id in shown_to
         )
 
-    async def flush(self, ledger: Ledger, key: bytes) -> tuple[ChainHead, int] | None:
+    async def flush(self, ledger: Ledger, seal: SealLines) -> tuple[ChainHead, int] | None:
         """Move lines into the chain; returns its head and how many moved, or None if none waited."""
         file = next((file for file in self._files if file.waiting), None)
         if file is None:
@@ -194,11 +274,11 @@ class Journal:
         batch, end = file.moving
         lines = file.pages[file.taken : end]
 
-        def seal(head: ChainHead | None, new: bytes) -> SealedBlock:
+        def seal_new(head: ChainHead | None, new: bytes) -> SealedBlock:
             # The batch counted all its lines; if some were taken before, the rest is counted anew.
-            return seal_block(key, head, new, batch.by_grant() if len(new) == len(lines) else None)
+            return seal(head, new, batch.by_grant() if len(new) == len(lines) else None)
 
-        head = await ledger.append(file.path.name, file.taken, lines, seal)
+        head = await ledger.append(file.path.name, file.taken, lines, seal_new)
         file.taken, file.moving = end, None
         while len(self._files) > 1 and not self._files[0].waiting:
             await self._end(self._files.popleft(), ledger)
@@ -293,59 +373,3 @@ def whole_lines(content: bytes) -> bytes:
     """Cut content after its last complete line; the answer of a torn one was never sent."""
     written, _, _ = content.partition(b"\0")
     return written[: written.rfind(b"\n") + 1]
-
-
-_HOUR_US = 3600 * 1_000_000
-_LOGGED_EACH = 5
-_MOST_COUNTED = 1000
-#: The token's digest, the address, the code of the refusal.
-_Key = tuple[bytes, str, str]
-
-
-@dataclass(slots=True)
-class _Refusals:
-    """The refusals of one token at one address, for one reason, in one hour."""
-
-    last: Disclosure
-    hour: int
-    count: int = 0
-    logged: int = 0
-
-
-class RefusalLog:
-    """Logs the first refusals of a token in an hour each, and later ones together whenever their number has doubled.
-
-    They are counted by address and reason: what a token tries elsewhere has entries too.
-    """
-
-    __slots__ = ("_discloser", "_known")
-
-    def __init__(self, discloser: Discloser) -> None:
-        self._discloser = discloser
-        self._known: OrderedDict[_Key, _Refusals] = OrderedDict()
-
-    def note(self, token: bytes, refusal: Disclosure) -> None:
-        """Count a refusal of the token with a digest, and log it now or together with others."""
-        key, hour = (token, refusal.via, refusal.outcome), refusal.at // _HOUR_US
-        known = self._known.pop(key, None)
-        if known is not None and known.hour != hour:
-            self._log(known)
-            known = None
-        known = self._known[key] = known or _Refusals(refusal, hour)
-        known.last = refusal
-        known.count += 1
-        if known.count <= _LOGGED_EACH or known.count >= 2 * known.logged:
-            self._log(known)
-        if len(self._known) > _MOST_COUNTED:
-            self._log(self._known.popitem(last=False)[1])
-
-    def log_rest(self) -> None:
-        """Log what was counted and not logged yet."""
-        for known in self._known.values():
-            self._log(known)
-
-    def _log(self, known: _Refusals) -> None:
-        count = known.count - known.logged
-        known.logged = known.count
-        if count:
-            self._discloser.write(known.last if count == 1 else replace(known.last, refusals=count))

@@ -17,9 +17,9 @@ from typing import BinaryIO
 import msgspec
 
 from headgate.audit.chain import GENESIS, all_blocks, has_its_seal, read_head, seal_pruned
+from headgate.audit.journal import ANSWERED, Disclosure
 from headgate.errors import Conflict, IntegrityBroken, LogUnverifiable, NotFound
 from headgate.home import Home
-from headgate.model.disclosure import ANSWERED, Disclosure
 from headgate.model.grant import TokenKind
 from headgate.model.ids import RequestId
 from headgate.model.ledger import AuditBlock, ChainHead

@@ -39,6 +39,7 @@ class Pump:
         self._journal = journal
         self._ledger = ledger
         self._key = key
+        self._seal = partial(seal_block, key)
         self._supervisor = supervisor
         self._task: asyncio.Task[None] | None = None
         self._turn = asyncio.Lock()
@@ -67,7 +68,7 @@ class Pump:
         async with self._turn:
             # What comes in meanwhile is for the next time: else a busy server would commit without end.
             head, left = None, self._journal.waiting
-            while left > 0 and (moved := await self._journal.flush(self._ledger, self._key)) is not None:
+            while left > 0 and (moved := await self._journal.flush(self._ledger, self._seal)) is not None:
                 head, left = moved[0], left - moved[1]
             if head is not None:
                 # In a thread: it waits for the disk, and requests must not.

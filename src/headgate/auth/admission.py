@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from headgate.audit.budget import DailyBudgets
-from headgate.audit.journal import Discloser, RefusalLog
+from headgate.audit.journal import Discloser, Disclosure
 from headgate.auth.clock import LatestTime
 from headgate.auth.keys import digest_of
 from headgate.errors import (
@@ -19,7 +22,6 @@ from headgate.errors import (
     PackageRevoked,
     PermissionRefused,
 )
-from headgate.model.disclosure import Disclosure
 from headgate.model.grant import OWNER, Access, GrantState, OwnerScope, TokenKind
 from headgate.model.ids import RequestId
 from headgate.model.ledger import Holder, IssuedGrant, IssuedToken
@@ -27,6 +29,11 @@ from headgate.store.ledger.ledger import Ledger
 
 _NEVER = 2**63
 _REMEMBERED = 1024
+_HOUR_US = 3600 * 1_000_000
+_LOGGED_EACH = 5
+_MOST_COUNTED = 1000
+#: The token's digest, the address, the code of the refusal.
+_Key = tuple[bytes, str, str]
 #: A grant for one use is consumed when its token is issued; the token stays valid.
 READABLE = {GrantState.ACTIVE, GrantState.CONSUMED}
 #: The routes that an owner's token of a scope may call; every other one refuses it.
@@ -224,3 +231,55 @@ def _ended(grants: tuple[IssuedGrant, ...], now: int) -> HeadgateError:
         GrantState.CONSUMED: GrantConsumed,
     }
     return by_state.get(grants[0].state(now), GrantInvalid)()
+
+
+# Refusals in the disclosure log
+
+
+@dataclass(slots=True)
+class _Refusals:
+    """The refusals of one token at one address, for one reason, in one hour."""
+
+    last: Disclosure
+    hour: int
+    count: int = 0
+    logged: int = 0
+
+
+class RefusalLog:
+    """Logs the first refusals of a token in an hour each, and later ones together whenever their number has doubled.
+
+    They are counted by address and reason: what a token tries elsewhere has entries too.
+    """
+
+    __slots__ = ("_discloser", "_known")
+
+    def __init__(self, discloser: Discloser) -> None:
+        self._discloser = discloser
+        self._known: OrderedDict[_Key, _Refusals] = OrderedDict()
+
+    def note(self, token: bytes, refusal: Disclosure) -> None:
+        """Count a refusal of the token with a digest, and log it now or together with others."""
+        key, hour = (token, refusal.via, refusal.outcome), refusal.at // _HOUR_US
+        known = self._known.pop(key, None)
+        if known is not None and known.hour != hour:
+            self._log(known)
+            known = None
+        known = self._known[key] = known or _Refusals(refusal, hour)
+        known.last = refusal
+        known.count += 1
+        if known.count <= _LOGGED_EACH or known.count >= 2 * known.logged:
+            self._log(known)
+        if len(self._known) > _MOST_COUNTED:
+            self._log(self._known.popitem(last=False)[1])
+
+    def log_rest(self) -> None:
+        """Log what was counted and not logged yet."""
+        for known in self._known.values():
+            self._log(known)
+
+    def _log(self, known: _Refusals) -> None:
+        count = known.count - known.logged
+        known.logged = known.count
+        if count:
+            self._discloser.write(known.last if count == 1 else replace(known.last, refusals=count))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from headgate.model.disclosure import Disclosed
+from headgate.audit.journal import Disclosed
 from headgate.model.ids import FieldName
 from headgate.model.plan import AggregatePlan, TimeGroups
 from headgate.model.query import AggregateQuery

@@ -14,9 +14,8 @@ from msgspec import structs
 
 from headgate import memory
 from headgate.audit.budget import DailyBudgets
-from headgate.audit.journal import Discloser
+from headgate.audit.journal import Disclosed, Discloser
 from headgate.errors import HeadgateError
-from headgate.model.disclosure import Disclosed
 from headgate.model.grant import Access, TokenKind
 from headgate.model.ids import (
     ConnectionId,

@@ -13,8 +13,8 @@ from typing import Any, TypeVarTuple, Unpack
 import msgspec
 from msgspec.structs import replace
 
+from headgate.audit.journal import ANSWERED, Disclosed, Disclosure, count_records
 from headgate.errors import BlobNotFound, HeadgateError, ResourceServerUnreachable
-from headgate.model.disclosure import ANSWERED, Disclosed, Disclosure, count_records
 from headgate.model.grant import TokenKind
 from headgate.model.ids import ConnectionId, StreamName
 from headgate.model.query import (

@@ -8,8 +8,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from headgate.audit.journal import disclosed
-from headgate.model.disclosure import ANSWERED, Disclosed, Disclosure
+from headgate.audit.journal import ANSWERED, Disclosed, Disclosure, disclosed
 from headgate.model.grant import Access, AccessMode, Grant, StreamGrant, TokenKind
 from headgate.model.ids import ClientId, ConnectionId, FieldName, GrantId, RequestId, StreamName, SubjectId
 from headgate.model.plan import PagePlan

@@ -9,10 +9,9 @@ from typing import Any, cast
 import msgspec
 from msgspec.structs import replace
 
-from headgate.audit.journal import disclosed
+from headgate.audit.journal import Disclosed, ShownRecord, disclosed
 from headgate.errors import NotFound
 from headgate.model.declaration import Cardinality
-from headgate.model.disclosure import Disclosed, ShownRecord
 from headgate.model.ids import FieldName, RecordId, is_blob_id
 from headgate.model.instants import iso
 from headgate.model.plan import ExpandPlan, PagePlan

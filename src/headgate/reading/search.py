@@ -7,8 +7,7 @@ from typing import Any, cast
 
 import msgspec
 
-from headgate.audit.journal import disclosed
-from headgate.model.disclosure import Disclosed
+from headgate.audit.journal import Disclosed, disclosed
 from headgate.model.ids import FieldName
 from headgate.model.instants import iso
 from headgate.model.query import SearchMode, SearchQuery

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
+from headgate.audit.journal import Disclosed
 from headgate.errors import CursorExpired, NotFound, QueryNotFound
-from headgate.model.disclosure import Disclosed
 from headgate.model.ids import ConnectionId
 from headgate.model.plan import MatchWindow, OffsetWindow
 from headgate.model.query import WindowQuery

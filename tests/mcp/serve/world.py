@@ -12,12 +12,12 @@ from typing import Any
 import msgspec
 
 from headgate.audit.budget import DailyBudgets, FileCounter
+from headgate.audit.journal import Disclosure
 from headgate.auth.keys import KeyRing, RingSealer, SealKey
 from headgate.home import open_home
 from headgate.mcp.serve.call import call
 from headgate.mcp.serve.reader import HandleMaker, Reader
 from headgate.mcp.serve.results import Outcome
-from headgate.model.disclosure import Disclosure
 from headgate.model.grant import Access, AccessMode, Grant, StreamGrant, TokenKind
 from headgate.model.ids import RequestId
 from headgate.model.rows import Batch, OnInvalid

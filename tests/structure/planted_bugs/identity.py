@@ -169,7 +169,7 @@ BUGS = (
     Bug(
         "tests/web/test_admission.py::test_a_token_that_has_ended_and_goes_on_asking_does_not_fill_the_log",
         "every refusal of an ended token has an entry",
-        "src/headgate/audit/journal.py",
+        "src/headgate/auth/admission.py",
         "if known.count <= _LOGGED_EACH or",
         "if known.count or",
     ),
