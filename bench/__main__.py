@@ -41,16 +41,26 @@ ALL: Mapping[str, Callable[[Sequence[str]], None]] = {
 }
 
 
+_USAGE = f"""usage: python -m bench [benchmark ...] [options of the benchmark]
+
+Without a name every benchmark runs: {", ".join(ALL)}"""
+_USAGE_ERROR = 64
+
+
 def main() -> int:
-    """Run the benchmarks that were asked for."""
+    """Run the benchmarks that were asked for; options belong to the benchmark that is named before them."""
     names = list(itertools.takewhile(lambda text: not text.startswith("-"), sys.argv[1:]))
-    asked = names or list(ALL)
-    unknown = [name for name in asked if name not in ALL]
+    options = sys.argv[1 + len(names) :]
+    if options and not names:
+        is_help = bool({"-h", "--help"} & set(options))
+        print(_USAGE, file=sys.stdout if is_help else sys.stderr)
+        return 0 if is_help else _USAGE_ERROR
+    unknown = [name for name in names if name not in ALL]
     if unknown:
         print(f"bench: there is no benchmark '{unknown[0]}'; there are {', '.join(ALL)}", file=sys.stderr)
-        return 64
-    for name in asked:
-        ALL[name](sys.argv[1 + len(names) :])
+        return _USAGE_ERROR
+    for name in names or ALL:
+        ALL[name](options)
     return 0
 
 
