@@ -135,6 +135,8 @@ def _become(call: dict[str, Any], out: int, err: int) -> NoReturn:
     os.chdir(call["place"])
     os.environ.clear()
     os.environ.update(call["variables"])
+    # It was found in the environment of the process that forks.
+    tempfile.tempdir = None
     # As `python -m headgate` does.
     sys.argv = [str(ROOT / "src" / "headgate" / "__main__.py"), *call["words"]]
     code: object = 1

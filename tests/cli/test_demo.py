@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
-import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,8 +17,10 @@ import httpx2
 import pytest
 
 from headgate.sources.demo.filling import QUESTIONS, invented
+from tests.forked_process import ForkedProcess
+from tests.forking import shared_parent
 from tests.journeys.agent import TextAgent, ids_in
-from tests.on_socket import COMMAND, Outcome, environment, headgate
+from tests.on_socket import Outcome, environment, headgate
 
 ROOT = Path(__file__).parents[2]
 
@@ -26,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 @dataclass(frozen=True)
 class RunningDemo:
     place: Path
-    process: subprocess.Popen[str]
+    process: ForkedProcess
     shown: str
 
     @property
@@ -66,14 +68,8 @@ class RunningDemo:
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDemo]:
     place = tmp_path_factory.mktemp("demo")
     (place / "tmp").mkdir()
-    process = subprocess.Popen(
-        [*COMMAND, "demo", "--port", "0"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env=environment(place, {"TMPDIR": str(place / "tmp"), "HEADGATE_RATE_LIMIT": "0"}),
-    )
-    assert process.stdout is not None
+    variables = environment(place, {"TMPDIR": str(place / "tmp"), "HEADGATE_RATE_LIMIT": "0"})
+    process = shared_parent().start(place, ("demo", "--port", "0"), variables, log=Path(os.devnull))
     try:
         shown = ""
         while "Ctrl-C" not in shown:
@@ -84,7 +80,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDemo]:
     finally:
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
-        process.stdout.close()
+        process.close()
     assert list((place / "tmp").iterdir()) == []
 
 

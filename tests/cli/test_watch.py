@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,30 +12,26 @@ from typing import Any
 
 import pytest
 
-from tests.on_socket import COMMAND, WAIT_SECONDS, environment, headgate, serving
+from tests.forked_process import ForkedProcess
+from tests.forking import shared_parent
+from tests.on_socket import WAIT_SECONDS, environment, headgate, serving
 
 CARD = "BEGIN:VCARD\nVERSION:3.0\nUID:{0}\nFN:{0}\nEND:VCARD\n"
 
 
 @contextmanager
-def watching(place: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(
-        [*COMMAND, "--home", "home", "watch", "inbox", "--every", "0.1", *arguments],
-        cwd=place,
-        env=environment(place, {"PYTHONUNBUFFERED": "1"}),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+def watching(place: Path, *arguments: str) -> Iterator[ForkedProcess]:
+    words = ("--home", "home", "watch", "inbox", "--every", "0.1", *arguments)
+    process = shared_parent().start(place, words, environment(place, {}))
     try:
         yield process
     finally:
         process.kill()
         process.communicate(timeout=WAIT_SECONDS)
+        process.close()
 
 
-def event(process: subprocess.Popen[str]) -> dict[str, Any]:
-    assert process.stdout is not None
+def event(process: ForkedProcess) -> dict[str, Any]:
     return json.loads(process.stdout.readline())
 
 
@@ -76,7 +71,6 @@ def test_a_name_that_is_not_unicode_is_escaped_in_json(tmp_path: Path, inbox: Pa
 def test_a_file_that_was_imported_before_is_not_read_again(tmp_path: Path, inbox: Path):
     assert headgate(tmp_path, "--home", "home", "import", "inbox/a.vcf").code == 0
     with watching(tmp_path) as process:
-        assert process.stdout is not None
         assert process.stdout.readline() == "a.vcf: nothing new\n"
         (inbox / "a.vcf").write_text(CARD.format("Ada") + CARD.format("Grace"))
         assert [process.stdout.readline() for _ in range(2)] == [

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ import httpx2
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
+from tests.forking import shared_parent
 from tests.on_socket import environment
 
 CHROMIUM = shutil.which("chromium")
@@ -57,15 +57,10 @@ def demo(tmp_path: Path) -> Iterator[Demo]:
 
 @contextmanager
 def serving_demo(tmp_path: Path) -> Iterator[Demo]:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "headgate", "serve", "--demo", "--port", "0"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env=environment(tmp_path, {"TMPDIR": str(tmp_path)}),
-    )
+    words = ("serve", "--demo", "--port", "0")
+    variables = environment(tmp_path, {"TMPDIR": str(tmp_path)})
+    process = shared_parent().start(tmp_path, words, variables, log=Path(os.devnull))
     try:
-        assert process.stdout is not None
         shown = ""
         while "Ctrl-C" not in shown:
             line = process.stdout.readline()
@@ -80,8 +75,7 @@ def serving_demo(tmp_path: Path) -> Iterator[Demo]:
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(30)
-        if process.stdout is not None:
-            process.stdout.close()
+        process.close()
 
 
 @pytest.fixture

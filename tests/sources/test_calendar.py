@@ -311,9 +311,23 @@ STARTS = st.sampled_from(
 )
 
 
-@settings(max_examples=40, deadline=None)
-@given(FREQUENCIES, PARTS, STARTS, st.sampled_from(["", ";TZID=Europe/Berlin", ";TZID=Pacific/Apia"]))
-def test_any_rule_gives_rows_that_can_be_stored_or_rejects(frequency, parts, start, zone):
+RULES = given(FREQUENCIES, PARTS, STARTS, st.sampled_from(["", ";TZID=Europe/Berlin", ";TZID=Pacific/Apia"]))
+
+
+def check_rule(frequency: str, parts: list[str], start: str, zone: str) -> None:
     rule = ";".join([f"FREQ={frequency}", "INTERVAL=300", *parts])
     with patch.object(recurrence, "MAX_STARTS", 50):
         check_all(CALENDAR, {"a.ics": event(f"DTSTART{zone}:{start}", f"RRULE:{rule}", "DURATION:P9999D")})
+
+
+@settings(max_examples=15, deadline=None)
+@RULES
+def test_any_rule_gives_rows_that_can_be_stored_or_rejects(frequency, parts, start, zone):
+    check_rule(frequency, parts, start, zone)
+
+
+@pytest.mark.soak
+@settings(max_examples=200, deadline=None)
+@RULES
+def test_any_of_many_rules_gives_rows_that_can_be_stored_or_rejects(frequency, parts, start, zone):
+    check_rule(frequency, parts, start, zone)
