@@ -259,10 +259,7 @@ def _pdf(stream: bytes) -> bytes:
     return (
         content
         + b"xref\n0 6\n0000000000 65535 f \n%strailer\n<< /Size 6 /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF"
-        % (
-            table,
-            len(content),
-        )
+        % (table, len(content))
     )
 
 

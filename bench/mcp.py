@@ -99,11 +99,7 @@ async def _prepare(home: Path) -> Prepared:
         lines = [msgspec.json.encode({"data": row, "emitted_at": "2020-01-01T00:00:00Z"}) for row in long]
         await stores.store.ingest(Batch(connection, StreamName("messages"), lines, now()))
         issued = await issue(
-            stores.ledger,
-            Choice(),
-            Conditions(ClientId("bench")),
-            catalog=await stores.catalog(),
-            now=now(),
+            stores.ledger, Choice(), Conditions(ClientId("bench")), catalog=await stores.catalog(), now=now()
         )
     return Prepared(home, issued.access_token, connection)
 

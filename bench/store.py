@@ -292,10 +292,7 @@ async def _searches(scene: _Scene) -> list[Line]:
     ]
     chosen = [words[int(60_000 ** scene.random.random()) - 1] for _ in range(200)]
     spent = [await _timed(ask(word), 1) for word in chosen]
-    return [
-        *lines,
-        Line("search, any word, p95", quantiles(spent, n=20)[-1], "25 rows, bare", floor, 50),
-    ]
+    return [*lines, Line("search, any word, p95", quantiles(spent, n=20)[-1], "25 rows, bare", floor, 50)]
 
 
 def _bare_rows(scene: _Scene) -> float:

@@ -110,11 +110,7 @@ class Server:
     def _do(self, name: str, *arguments: str, tries: int = 1) -> None:
         for left in reversed(range(tries)):
             done = subprocess.run(
-                [_program(name), *arguments],
-                capture_output=True,
-                **_account(),
-                cwd=self.folder,
-                check=False,
+                [_program(name), *arguments], capture_output=True, **_account(), cwd=self.folder, check=False
             )
             if done.returncode == 0:
                 return

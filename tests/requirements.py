@@ -236,15 +236,7 @@ S4-B6 done | tool-not-found counts as transport level | see S4-08
 """
 
 #: How many rows each chapter has, numbered without a gap: so that none is lost.
-CHAPTERS: Mapping[str, int] = {
-    "S0-": 37,
-    "S0-B": 8,
-    "S1-": 39,
-    "S2-": 78,
-    "S3-": 34,
-    "S4-": 11,
-    "S4-B": 6,
-}
+CHAPTERS: Mapping[str, int] = {"S0-": 37, "S0-B": 8, "S1-": 39, "S2-": 78, "S3-": 34, "S4-": 11, "S4-B": 6}
 _STATES = ("planned", "done")
 
 

@@ -29,17 +29,12 @@ if TYPE_CHECKING:
         import_servers as import_servers,
         map_mcp_content_blocks as map_mcp_content_blocks,
     )
-    from headgate.mcp.gateway.server import (
-        gateway_app as gateway_app,
-        to_mcp as to_mcp,
-    )
+    from headgate.mcp.gateway.server import gateway_app as gateway_app, to_mcp as to_mcp
     from headgate.operations.calling import (
         input_schema_of as input_schema_of,
         output_schema_of as output_schema_of,
     )
-    from headgate.operations.content import (
-        MCP_CONTENT_SCHEMA as MCP_CONTENT_SCHEMA,
-    )
+    from headgate.operations.content import MCP_CONTENT_SCHEMA as MCP_CONTENT_SCHEMA
     from headgate.operations.envelope import (
         LocalMeta as LocalMeta,
         McpMeta as McpMeta,
@@ -64,10 +59,7 @@ if TYPE_CHECKING:
         Overlay as Overlay,
         Registry as Registry,
     )
-    from headgate.operations.secrets import (
-        Capabilities as Capabilities,
-        Secret as Secret,
-    )
+    from headgate.operations.secrets import Capabilities as Capabilities, Secret as Secret
     from headgate.operations.spec import (
         AccessControl as AccessControl,
         ErrorDefinition as ErrorDefinition,

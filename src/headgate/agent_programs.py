@@ -140,10 +140,7 @@ PROGRAMS: Mapping[str, AgentProgram] = {
         ),
         AgentProgram("lm-studio", "LM Studio", _everywhere("~/.lmstudio/mcp.json")),
         AgentProgram(
-            "windsurf",
-            "Windsurf",
-            _everywhere("~/.codeium/windsurf/mcp_config.json"),
-            url_member="serverUrl",
+            "windsurf", "Windsurf", _everywhere("~/.codeium/windsurf/mcp_config.json"), url_member="serverUrl"
         ),
         AgentProgram(
             "zed",

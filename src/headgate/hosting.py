@@ -77,10 +77,7 @@ async def _fetching_accounts(services: Services) -> AsyncGenerator[None]:
         yield
 
 
-def run_server(
-    settings: Settings,
-    announce: Callable[[str, Home, str | None], None],
-) -> None:
+def run_server(settings: Settings, announce: Callable[[str, Home, str | None], None]) -> None:
     """Serve a home over HTTP until asked to stop; `announce` gets the link that sets the first password, if there is none."""
     _refuse_open_line(settings)
     home = prepare(settings)

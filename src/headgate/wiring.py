@@ -33,13 +33,7 @@ from headgate.auth.clock import LatestTime, now
 from headgate.auth.grants import Choice, Conditions, issue
 from headgate.auth.keys import HomeSealer
 from headgate.auth.limits import ServerLimits, StoredAttempts, limits_of
-from headgate.errors import (
-    AdapterConfigInvalid,
-    ConfigInvalid,
-    StorageFull,
-    StorageReadOnly,
-    StorageUnusable,
-)
+from headgate.errors import AdapterConfigInvalid, ConfigInvalid, StorageFull, StorageReadOnly, StorageUnusable
 from headgate.home import Home, home_in, open_home, small_files
 from headgate.model.grant import TokenKind
 from headgate.model.ids import ClientId, ConnectionId, GrantId, RequestId, client_id

@@ -51,9 +51,7 @@ def settle_many(place: Path, shown: object) -> None:
         shown.put(counted)
 
 
-def test_processes_that_count_at_the_same_time_show_the_limit_and_no_more(
-    tmp_path: Path,
-):
+def test_processes_that_count_at_the_same_time_show_the_limit_and_no_more(tmp_path: Path):
     context = multiprocessing.get_context("spawn")
     shown = context.Queue()
     workers = [context.Process(target=settle_many, args=(tmp_path, shown)) for _ in range(4)]

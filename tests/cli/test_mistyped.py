@@ -94,8 +94,7 @@ def test_a_preview_has_counts_the_span_and_three_samples_before_everything_is_gr
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    ["grants list", "grants show x", "audit list", "store stats", "sources list", "owner tokens"],
+    "arguments", ["grants list", "grants show x", "audit list", "store stats", "sources list", "owner tokens"]
 )
 def test_commands_that_only_read_make_no_home(tmp_path: Path, arguments: str):
     run(tmp_path, *arguments.split())

@@ -124,8 +124,7 @@ async def test_a_refusal_is_shown_as_the_agent_sees_it(scene: Scene):
 
 
 @pytest.mark.parametrize(
-    ("tool", "typed", "status"),
-    [("drop", "", 400), ("search", "{", 400), ("search", "roof\nboat", 400)],
+    ("tool", "typed", "status"), [("drop", "", 400), ("search", "{", 400), ("search", "roof\nboat", 400)]
 )
 async def test_arguments_that_cannot_be_read_are_explained(scene: Scene, tool: str, typed: str, status: int):
     shown = await scene.browser.post(LOOK, tool=tool, arguments=typed)

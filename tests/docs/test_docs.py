@@ -73,10 +73,7 @@ def test_every_module_that_remembers_between_requests_is_on_the_page_of_caches()
 @pytest.mark.parametrize("script", ["reference.py", "packages.py"])
 def test_generated_pages_are_up_to_date(script: str):
     outcome = subprocess.run(
-        [sys.executable, ROOT / "tools" / script, "--check"],
-        capture_output=True,
-        text=True,
-        check=False,
+        [sys.executable, ROOT / "tools" / script, "--check"], capture_output=True, text=True, check=False
     )
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
 

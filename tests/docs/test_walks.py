@@ -31,11 +31,7 @@ PAGES = {
 }
 WALKED = sorted(name for name, text in PAGES.items() if any(True for _ in steps_of(text)))
 #: One page of each kind; the others are walked by `make soak`.
-ALWAYS_WALKED = {
-    "README.md",
-    "docs/how-to/connect-claude-code.md",
-    "docs/tutorial/first-agent.md",
-}
+ALWAYS_WALKED = {"README.md", "docs/how-to/connect-claude-code.md", "docs/tutorial/first-agent.md"}
 #: The only commands that are not run here, by how they begin, and why.
 NOT_RUN = {
     "make ": "the tree is set up and tested by it; tests/cli/test_demo.py compares `make run` with `headgate demo`",
@@ -155,8 +151,7 @@ def reader_of(place: Path, name: str) -> Iterator[Reader]:
 
 
 @pytest.mark.parametrize(
-    "name",
-    [name if name in ALWAYS_WALKED else pytest.param(name, marks=pytest.mark.soak) for name in WALKED],
+    "name", [name if name in ALWAYS_WALKED else pytest.param(name, marks=pytest.mark.soak) for name in WALKED]
 )
 def test_a_reader_with_an_empty_machine_can_follow_the_page(name: str, tmp_path: Path):
     needs, brought = needs_of(PAGES[name]), FILES.get(name, {})

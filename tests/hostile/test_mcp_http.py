@@ -22,11 +22,7 @@ from headgate.auth.grants import Choice, Conditions, issue
 from tests.mcp.serve.product import Product, product
 from tests.on_socket import headgate, serving as started
 
-MODERN = {
-    "MCP-Protocol-Version": "2026-07-28",
-    "Mcp-Method": "tools/call",
-    "Mcp-Name": "schema",
-}
+MODERN = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "schema"}
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},

@@ -125,10 +125,7 @@ LISTS = {
 async def test_a_tool_list_that_makes_work_holds_up_nothing(which, figure):
     """The import ends with what can be used or with a typed error; registering it is cheap."""
     fault = sends(listing(LISTS[which]()))
-    async with (
-        faulty_server(faults={"tools/list": fault}) as server,
-        bounded(figure, f"tools/list, {which}"),
-    ):
+    async with faulty_server(faults={"tools/list": fault}) as server, bounded(figure, f"tools/list, {which}"):
         try:
             async with await from_mcp(server.url, "ns", options=SKIP) as imported:
                 Registry(imported)

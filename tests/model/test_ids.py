@@ -10,15 +10,7 @@ from headgate.model import ids
 
 ANY_TEXT = st.text(max_size=40)
 OPAQUE = [ids.subject_id, ids.client_id, ids.grant_id, ids.package_id, ids.connection_id, ids.stream_name]
-ALL = [
-    *OPAQUE,
-    ids.source_id,
-    ids.connector_key,
-    ids.field_name,
-    ids.record_id,
-    ids.blob_id,
-    ids.request_id,
-]
+ALL = [*OPAQUE, ids.source_id, ids.connector_key, ids.field_name, ids.record_id, ids.blob_id, ids.request_id]
 
 
 @pytest.mark.parametrize("read", ALL, ids=lambda read: read.__name__)

@@ -14,12 +14,7 @@ from headgate.model.ids import (
 )
 
 PART = st.text(st.sampled_from('ab:/\\.[]{}",; \né会\u202e\u200d😀'), max_size=8) | st.text(max_size=8)
-REF = st.builds(
-    RecordRef,
-    st.none() | PART.map(ConnectionId),
-    PART.map(StreamName),
-    PART.map(RecordId),
-)
+REF = st.builds(RecordRef, st.none() | PART.map(ConnectionId), PART.map(StreamName), PART.map(RecordId))
 
 
 @pytest.mark.requirement("S1-03")

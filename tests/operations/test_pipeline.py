@@ -279,10 +279,7 @@ async def test_each_call_writes_one_line_with_ids_and_outcome(caplog):
     assert {line["event"] for line in lines} == {"call_ended"}
     assert [
         (line["request_id"], line["parent_id"], line["operation_id"], line["code"]) for line in lines
-    ] == [
-        ("r1", None, "ns/op", "OK"),
-        ("r2", None, "ns/op", "NOT_FOUND"),
-    ]
+    ] == [("r1", None, "ns/op", "OK"), ("r2", None, "ns/op", "NOT_FOUND")]
 
 
 async def test_there_is_no_way_to_say_from_outside_that_a_call_is_internal():

@@ -26,10 +26,7 @@ def in_database() -> dict[str, str]:
 
 
 #: The ways in which the program can be set up.
-KINDS: Mapping[str, Callable[[], dict[str, str]]] = {
-    "file": dict[str, str],
-    "postgres": in_database,
-}
+KINDS: Mapping[str, Callable[[], dict[str, str]]] = {"file": dict[str, str], "postgres": in_database}
 
 
 @pytest.fixture(scope="module", params=list(KINDS))
@@ -78,10 +75,7 @@ def reads(shipped: Product) -> dict[str, tuple[str, dict[str, Any]]]:
 async def clients(shipped: Product, root: Path, stack: AsyncExitStack) -> dict[str, Client]:
     headers = {"Authorization": f"Bearer {shipped.mail}"}
     http = await stack.enter_async_context(httpx2.AsyncClient(headers=headers, trust_env=False))
-    for path in (
-        credential_path(root, shipped.address),
-        home_credential_path(root, shipped.settings.home),
-    ):
+    for path in (credential_path(root, shipped.address), home_credential_path(root, shipped.settings.home)):
         write_token(path, shipped.address, {"access_token": shipped.mail}, created_at="2026-01-01T00:00:00Z")
     settings = shipped.settings
     program = ["-m", "headgate", "--home", str(shipped.settings.home), "mcp", "--cache-root", str(root)]

@@ -97,11 +97,7 @@ def test_refusing_takes_time_in_proportion_to_the_schema():
             {"next": {"next": {}}},
             {"next": {"next": 1}},
         ),
-        (
-            {"$defs": {"n": {"$anchor": "node", "type": "integer"}}, "items": {"$ref": "#node"}},
-            [1, 2],
-            ["x"],
-        ),
+        ({"$defs": {"n": {"$anchor": "node", "type": "integer"}}, "items": {"$ref": "#node"}}, [1, 2], ["x"]),
         (
             {"$dynamicAnchor": "n", "type": ["object"], "properties": {"c": {"$dynamicRef": "#n"}}},
             {"c": {}},

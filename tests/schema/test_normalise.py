@@ -19,12 +19,7 @@ def of(required=(), /, **properties):
 
 
 CLOSED = {"additionalProperties": False}
-TAGGED = {
-    "anyOf": [
-        of(["k", "x"], k={"const": "a"}, x=WHOLE),
-        of(["k", "y"], k={"const": "b"}, y=TEXT),
-    ]
-}
+TAGGED = {"anyOf": [of(["k", "x"], k={"const": "a"}, x=WHOLE), of(["k", "y"], k={"const": "b"}, y=TEXT)]}
 REFERRED = {**of(p={"$ref": "#/$defs/d"}), "$defs": {"d": of(a=TEXT)}}
 PATTERNED = {**of(a=TEXT), "patternProperties": {"^x-": {}}, **CLOSED}
 
@@ -82,13 +77,7 @@ VECTORS = {
         [],
     ),
     "reference": (REFERRED, {"p": {"a": "x", "z": 1}}, {"p": {"a": "x", "z": 1}}, {"p": {"a": "x"}}, []),
-    "patterned": (
-        PATTERNED,
-        {"a": "1", "x-y": 2, "q": 3},
-        {"a": "1", "x-y": 2},
-        {"a": "1", "x-y": 2},
-        [],
-    ),
+    "patterned": (PATTERNED, {"a": "1", "x-y": 2, "q": 3}, {"a": "1", "x-y": 2}, {"a": "1", "x-y": 2}, []),
     "all of two": (
         {"allOf": [of(a=TEXT), of(b=TEXT)]},
         {"a": "1", "b": "2", "c": 3},
@@ -146,11 +135,7 @@ def test_a_branch_is_chosen_by_the_normalised_value():
 def test_prefix_items_are_reached_in_both_dialects():
     closed = {**of(a=TEXT), **CLOSED}
     new = {"prefixItems": [closed], "items": closed}
-    old = {
-        "$schema": "http://json-schema.org/draft-07/schema#",
-        "items": [closed],
-        "additionalItems": closed,
-    }
+    old = {"$schema": "http://json-schema.org/draft-07/schema#", "items": [closed], "additionalItems": closed}
     for schema in (new, old):
         assert normalise_output(schema, [{"z": 1}, {"a": "x", "z": 1}]) == ([{}, {"a": "x"}], ())
 

@@ -72,10 +72,7 @@ def endless_pdf() -> bytes:
     return (
         out
         + b"xref\n0 5\n0000000000 65535 f \n%strailer<</Size 5/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF"
-        % (
-            table,
-            len(out),
-        )
+        % (table, len(out))
     )
 
 

@@ -149,11 +149,7 @@ class Model:
         found = self.visible(plan.reach, plan.filters)
         if plan.words is not None:
             holding = self.search(
-                SearchPlan(
-                    (SearchReach(plan.reach, plan.words.search_fields),),
-                    plan.words.terms,
-                    0,
-                )
+                SearchPlan((SearchReach(plan.reach, plan.words.search_fields),), plan.words.terms, 0)
             )
             found = [one for one in found if (one.connection_id, one.stream, one.key) in holding]
         gaps = (None, None) if plan.field is None else self._gaps(plan, found)

@@ -252,8 +252,5 @@ def search_plans(draw: st.DrawFn, ids: Sequence[ConnectionId]) -> SearchPlan:
         chosen.append(SearchReach(reach, tuple(fields)))
     narrowed = draw(filters(chosen[0].reach.stream)) if len(chosen) == 1 else ()
     return SearchPlan(
-        tuple(chosen),
-        tuple(draw(st.lists(_TERM, min_size=1, max_size=2))),
-        draw(st.integers(1, 5)),
-        narrowed,
+        tuple(chosen), tuple(draw(st.lists(_TERM, min_size=1, max_size=2))), draw(st.integers(1, 5)), narrowed
     )

@@ -6,15 +6,7 @@ import pytest
 
 from headgate.errors import ConnectionNotFound, InvalidDeclaration, StreamNotDeclared
 from headgate.model.ids import ConnectionId, ConnectorKey, FieldName
-from headgate.model.plan import (
-    AggregatePlan,
-    PagePlan,
-    Reach,
-    RecordPlan,
-    SearchPlan,
-    SearchReach,
-    Term,
-)
+from headgate.model.plan import AggregatePlan, PagePlan, Reach, RecordPlan, SearchPlan, SearchReach, Term
 from headgate.model.query import ExactFilter, Metric, RangeFilter
 from headgate.model.record import Connection
 from headgate.model.rows import Batch

@@ -290,7 +290,7 @@ def test_pages_of_hits_hold_every_match_once_however_many_there_are(
                 "at": f"2026-01-{n % 27 + 1:02}T00:00:00Z",
             }
             for n in range(700)
-        ),
+        )
     )
     plan = _plan(ledger, "apple", limit)
     first = ledger.store.search(plan)

@@ -134,10 +134,7 @@ def snippet_with_hidden_text(patch: Patch) -> None:
         found = original(database, catalog, memory, plan, question)
         total = database.value("SELECT sum(length(body)) FROM record WHERE deleted=0")
         hits = tuple(
-            replace(
-                hit,
-                snippets=tuple(replace(one, text=f"{one.text} of {total}") for one in hit.snippets),
-            )
+            replace(hit, snippets=tuple(replace(one, text=f"{one.text} of {total}") for one in hit.snippets))
             for hit in found.hits
         )
         return replace(found, hits=hits)

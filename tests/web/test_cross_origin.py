@@ -143,11 +143,7 @@ async def test_an_agent_in_a_real_browser_finds_its_way_and_another_page_does_no
             page = await chromium.new_page()
             version = {"headers": {"MCP-Protocol-Version": "2025-11-25"}}
             client = json.dumps({"redirect_uris": [f"{listed}/callback"], "client_name": "Page"})
-            registration = {
-                "method": "POST",
-                "body": client,
-                "headers": {"Content-Type": "application/json"},
-            }
+            registration = {"method": "POST", "body": client, "headers": {"Content-Type": "application/json"}}
             call = {
                 "method": "POST",
                 "body": "{}",

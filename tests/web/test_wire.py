@@ -219,8 +219,7 @@ def test_a_target_with_a_host_agrees_with_the_header(line: Line, target: bytes, 
 
 
 @pytest.mark.parametrize(
-    "host",
-    [b"evil.example", b"localhost:evil.example", b"127.0.0.1:80@evil.example", b"[::1].evil.example"],
+    "host", [b"evil.example", b"localhost:evil.example", b"127.0.0.1:80@evil.example", b"[::1].evil.example"]
 )
 def test_a_host_that_is_not_ours_is_refused_at_every_address_and_does_not_come_back(line: Line, host: bytes):
     for request in (

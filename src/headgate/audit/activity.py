@@ -12,11 +12,7 @@ from typing import Any
 import msgspec
 
 from headgate.audit import chain
-from headgate.audit.journal import (
-    ANSWERED,
-    Disclosed,
-    Disclosure,
-)
+from headgate.audit.journal import ANSWERED, Disclosed, Disclosure
 from headgate.home import Home
 from headgate.model.ids import ClientId, ConnectionId, FieldName, RecordId, StreamName
 from headgate.model.instants import iso

@@ -21,14 +21,7 @@ import msgspec
 
 from headgate.audit.journal import Disclosed, count_records
 from headgate.errors import LogUnverifiable
-from headgate.home import (
-    AUDIT_HEAD,
-    AUDIT_START,
-    Home,
-    read_or_create_private,
-    read_private,
-    write_private,
-)
+from headgate.home import AUDIT_HEAD, AUDIT_START, Home, read_or_create_private, read_private, write_private
 from headgate.model.ids import GrantId
 from headgate.model.instants import DAY_US
 from headgate.model.ledger import AuditBlock, ChainHead, PrunedRange, SealedBlock, ShownRecords

@@ -27,13 +27,7 @@ class Pump:
     """Keeps moving a journal into the chain, and notes the chain's head in its file."""
 
     def __init__(
-        self,
-        home: Home,
-        journal: Journal,
-        ledger: Ledger,
-        *,
-        key: bytes,
-        supervisor: Supervisor,
+        self, home: Home, journal: Journal, ledger: Ledger, *, key: bytes, supervisor: Supervisor
     ) -> None:
         self._home = home
         self._journal = journal

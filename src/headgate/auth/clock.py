@@ -47,11 +47,7 @@ class LatestTime:
     __slots__ = ("_began", "_ledger", "_noted", "_pages", "_path", "_steady")
 
     def __init__(
-        self,
-        home: Home,
-        ledger: Ledger | None = None,
-        *,
-        steady: Callable[[], float] = time.monotonic,
+        self, home: Home, ledger: Ledger | None = None, *, steady: Callable[[], float] = time.monotonic
     ) -> None:
         self._path = home.path / FILE
         #: Through which other machines know it; None: there are none.

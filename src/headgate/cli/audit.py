@@ -13,16 +13,7 @@ from headgate.audit import activity, chain
 from headgate.audit.activity import all_entries, entry_document, newest_entries
 from headgate.auth.clock import now
 from headgate.cli.homes import read_stores
-from headgate.cli.terminal import (
-    AsJson,
-    day_text,
-    group,
-    many,
-    put,
-    require_home,
-    settings_of,
-    typed_instant,
-)
+from headgate.cli.terminal import AsJson, day_text, group, many, put, require_home, settings_of, typed_instant
 from headgate.errors import IntegrityBroken, InvalidRequest, LogUnverifiable
 from headgate.model.ids import ConnectionId, RecordId, StreamName
 from headgate.model.instants import DAY_US

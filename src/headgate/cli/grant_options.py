@@ -13,13 +13,7 @@ from headgate.auth.grants import Choice
 from headgate.cli.terminal import connection_named, typed_instant
 from headgate.errors import InvalidAuthorizationDetails, InvalidRequest
 from headgate.model.declaration import SourceDeclaration
-from headgate.model.ids import (
-    ConnectionId,
-    ConnectorKey,
-    connection_id,
-    field_name,
-    stream_name,
-)
+from headgate.model.ids import ConnectionId, ConnectorKey, connection_id, field_name, stream_name
 from headgate.policy.allowance import SourceCatalog
 
 #: How long a grant is valid by default.

@@ -46,11 +46,7 @@ from headgate.cli.terminal import (
     table,
 )
 from headgate.errors import InvalidAuthorizationDetails, NotFound
-from headgate.model.ids import (
-    ClientId,
-    client_id,
-    grant_id,
-)
+from headgate.model.ids import ClientId, client_id, grant_id
 from headgate.model.instants import DAY_US, iso
 from headgate.model.ledger import IssuedGrant
 from headgate.wiring import Services, mcp_url
@@ -157,10 +153,7 @@ def list_(context: typer.Context, *, as_json: AsJson = False) -> None:
 
 def _use(overview: GrantOverview) -> dict[str, Any]:
     day = overview.last_day
-    return {
-        "last_used_on": None if day is None else day_text(day * DAY_US),
-        "records_today": overview.today,
-    }
+    return {"last_used_on": None if day is None else day_text(day * DAY_US), "records_today": overview.today}
 
 
 def _row(document: dict[str, Any], overview: GrantOverview) -> tuple[str, ...]:

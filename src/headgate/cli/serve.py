@@ -77,11 +77,7 @@ def serve_home(context: typer.Context, **flags: str | None) -> None:
 
 
 def serve_demo(
-    context: typer.Context,
-    *,
-    host: Host = None,
-    port: Port = None,
-    workers: Workers = None,
+    context: typer.Context, *, host: Host = None, port: Port = None, workers: Workers = None
 ) -> None:
     """Start a server with an invented person's records."""
     memory.economise()

@@ -14,18 +14,7 @@ from headgate.auth.clock import now
 from headgate.cli.homes import find_connection, read_stores, use_stores
 from headgate.cli.import_text import import_progress, report_lines
 from headgate.cli.imports import EXIT_REJECTED
-from headgate.cli.terminal import (
-    AsJson,
-    Yes,
-    echo,
-    group,
-    many,
-    printable,
-    put,
-    settings_of,
-    state_of,
-    table,
-)
+from headgate.cli.terminal import AsJson, Yes, echo, group, many, printable, put, settings_of, state_of, table
 from headgate.errors import HeadgateError
 from headgate.model.plan import Reach
 from headgate.model.record import Connection
@@ -229,13 +218,7 @@ def sync(
 
 
 @app.command()
-def remove(
-    context: typer.Context,
-    connection: _Which,
-    *,
-    yes: Yes = False,
-    as_json: AsJson = False,
-) -> None:
+def remove(context: typer.Context, connection: _Which, *, yes: Yes = False, as_json: AsJson = False) -> None:
     """Remove a connection with all its records.
 
     'headgate store erase' also removes every trace of them.

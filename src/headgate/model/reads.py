@@ -63,8 +63,7 @@ _PRINTED = _arg("As printed; keep the other arguments.", at=ONLY_TOOL)
 _FIELDS = _arg("Only these fields.")
 _EXPAND = _arg("Relations of schema to add.")
 _EXPAND_LIMIT = _arg(
-    "Relation to most children per record.",
-    rest="`expand_limit[relation]=n`: the most children per record.",
+    "Relation to most children per record.", rest="`expand_limit[relation]=n`: the most children per record."
 )
 _REST_WORDS = 'Words, `"words in a row"`, `beginnings*`, `-without`, `this OR that`.'
 _IN = _arg("Only these fields are searched.")
@@ -147,13 +146,7 @@ class SearchRead(Read, frozen=True):
     """Records by words."""
 
     tool: ClassVar[str] = "search"
-    q: Annotated[
-        Text | None,
-        _arg(
-            "The words. Pass one of q and query.",
-            rest=_REST_WORDS,
-        ),
-    ] = None
+    q: Annotated[Text | None, _arg("The words. Pass one of q and query.", rest=_REST_WORDS)] = None
     query: Annotated[Text | None, _arg("Same as q.", at=ONLY_TOOL)] = None
     streams: Annotated[Texts | None, _arg("Only these streams.")] = None
     in_fields: Annotated[Texts | None, _IN] = None
@@ -165,8 +158,7 @@ class SearchRead(Read, frozen=True):
     mode: Annotated[SearchMode | None, _arg("Default lexical.", at=ONLY_TOOL, enum=["lexical"])] = None
     sort: Annotated[SearchSort | None, _arg("Default relevance; time is newest first.")] = None
     filter: Annotated[
-        dict[str, Any] | None,
-        _arg("As in query_records; needs exactly one stream.", rest=_REST_FILTER),
+        dict[str, Any] | None, _arg("As in query_records; needs exactly one stream.", rest=_REST_FILTER)
     ] = None
     connection_id: Annotated[Text | None, _CONNECTION] = None
     connector_key: Annotated[Text | None, _CONNECTOR] = None

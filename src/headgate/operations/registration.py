@@ -50,11 +50,7 @@ class Env(Protocol):
         ...
 
     async def execute(
-        self,
-        operation_id: str,
-        value: Any = None,
-        *,
-        timeout_seconds: float | None = None,
+        self, operation_id: str, value: Any = None, *, timeout_seconds: float | None = None
     ) -> ResponseEnvelope:
         """Run an operation and return its envelope, also for an error result."""
         ...

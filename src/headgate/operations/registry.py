@@ -67,10 +67,7 @@ class Registry:
     """Operations by name, and the calls to them."""
 
     def __init__(
-        self,
-        registrations: Iterable[HandlerRegistration] = (),
-        *,
-        now_ms: Callable[[], int] = _wall_clock_ms,
+        self, registrations: Iterable[HandlerRegistration] = (), *, now_ms: Callable[[], int] = _wall_clock_ms
     ) -> None:
         self._entries: dict[OperationKey, _Entry] = {}
         self._overlays: set[str] = set()

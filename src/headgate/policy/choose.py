@@ -110,10 +110,7 @@ def ambiguous(
         for connection in scope.connections
         if fitting is None or connection.id in fitting
     ]
-    data: dict[str, Any] = {
-        "available_connections": choices[:MAX_CHOICES],
-        "retry_with": "connection_id",
-    }
+    data: dict[str, Any] = {"available_connections": choices[:MAX_CHOICES], "retry_with": "connection_id"}
     if len(choices) > MAX_CHOICES:
         data["available_connection_count"] = len(choices)
         data["available_connections_truncated"] = True

@@ -28,8 +28,7 @@ async def aggregate(read: CurrentRead, query: AggregateQuery) -> Served:
     body |= {"links": {"self": aggregate_link(query)}, "meta": _meta(read, numbers)}
     fields = _aggregated_fields(plan)
     return Served(
-        body,
-        tuple(Disclosed(connection, query.stream, fields) for connection in plan.reach.connection_ids),
+        body, tuple(Disclosed(connection, query.stream, fields) for connection in plan.reach.connection_ids)
     )
 
 

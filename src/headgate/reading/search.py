@@ -54,10 +54,7 @@ async def search(read: CurrentRead, query: SearchQuery, title_chars: int | None)
         "data": rows,
         "has_more": page.next is not None,
         "url": search_path(query.mode),
-        "links": {
-            "self": search_link(query),
-            "next": None if token is None else search_link(query, token),
-        },
+        "links": {"self": search_link(query), "next": None if token is None else search_link(query, token)},
         "meta": _meta(page, warnings, connections=len(searched)),
     }
     if query.in_fields is not None:

@@ -270,12 +270,7 @@ def read_call(record_id: str, path: str, **selector: Any) -> dict[str, Any]:
 
 
 def _short_text(
-    path: str,
-    value: str,
-    handles: Handles,
-    inline_chars: int,
-    known: Known | None,
-    ladder: Ladder,
+    path: str, value: str, handles: Handles, inline_chars: int, known: Known | None, ladder: Ladder
 ) -> Any:
     size_chars, digest, mime_type = known or Known(len(value))
     facts = binary_facts(value) if mime_type is None else encoded_facts(size_chars, mime_type)

@@ -414,19 +414,13 @@ async def test_a_server_that_is_gone_is_a_transport_error_that_may_be_retried():
     ("headers", "seconds"),
     [
         ({"retry_after": "7"}, 7.0),
-        (
-            {"retry_after": "Sun, 15 Nov 2026 10:00:30 GMT", "date": "Sun, 15 Nov 2026 10:00:00 GMT"},
-            30.0,
-        ),
+        ({"retry_after": "Sun, 15 Nov 2026 10:00:30 GMT", "date": "Sun, 15 Nov 2026 10:00:00 GMT"}, 30.0),
         ({"retry_after": "soon"}, None),
         ({"retry_after": "9" * 12}, 86_400.0),
         ({"retry_after": "9" * 400}, None),
         ({"retry_after": "-1"}, None),
         ({"retry_after": "1e9"}, None),
-        (
-            {"retry_after": "Sun, 15 Nov 9999 10:00:30 GMT", "date": "Sun, 15 Nov 2026 10:00:00 GMT"},
-            86_400.0,
-        ),
+        ({"retry_after": "Sun, 15 Nov 9999 10:00:30 GMT", "date": "Sun, 15 Nov 2026 10:00:00 GMT"}, 86_400.0),
         (
             {
                 "retry_after": "Sun, 15 Nov 2026 10:00:30 +9999999999999",
@@ -435,10 +429,7 @@ async def test_a_server_that_is_gone_is_a_transport_error_that_may_be_retried():
             None,
         ),
         # A time without a zone, which cannot be compared with one that has a zone.
-        (
-            {"retry_after": "Sun, 15 Nov 2026 10:00:30 -0000", "date": "Sun, 15 Nov 2026 10:00:00 GMT"},
-            None,
-        ),
+        ({"retry_after": "Sun, 15 Nov 2026 10:00:30 -0000", "date": "Sun, 15 Nov 2026 10:00:00 GMT"}, None),
         ({}, None),
     ],
 )

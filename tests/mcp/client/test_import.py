@@ -289,11 +289,7 @@ async def test_an_empty_output_schema_declares_nothing(empty):
 
 @pytest.mark.requirement("S0-14")
 async def test_every_tool_declares_how_it_can_fail_and_real_failures_fit_the_declaration():
-    own = {
-        "code": "QUOTA",
-        "description": "Used up.",
-        "schema": {"type": "object", "required": ["left"]},
-    }
+    own = {"code": "QUOTA", "description": "Used up.", "schema": {"type": "object", "required": ["left"]}}
     tools = [tool("t", _meta={ERRORS_META_KEY: [own, {"code": "TIMEOUT"}, {"code": 7}, "x"]})]
     failing = {"content": [{"type": "text", "text": "No."}], "isError": True}
     async with importing(tools=tools, results={"t": failing}) as (server, imported):

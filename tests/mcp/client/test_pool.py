@@ -58,9 +58,7 @@ async def test_the_address_that_was_checked_is_the_one_that_is_dialled():
 async def test_an_address_that_does_not_accept_leaves_the_call_to_the_next_one():
     async with faulty_server(era=MODERN) as server:
         options = ImportOptions(
-            resolve=resolving(["127.0.0.2", "10.9.9.9", "127.0.0.1"]),
-            allow_insecure=True,
-            era="modern",
+            resolve=resolving(["127.0.0.2", "10.9.9.9", "127.0.0.1"]), allow_insecure=True, era="modern"
         )
         url = f"http://tools.localhost:{server.port}/mcp"
         async with await from_mcp(url, "ns", options=options) as imported:

@@ -221,9 +221,7 @@ def test_no_slow_library_is_imported_before_the_first_call(shipped: Product, tmp
     write_token(path, shipped.address, {"access_token": shipped.mail}, created_at="2026-01-01T00:00:00Z")
     program = ["-m", "headgate", "--home", str(shipped.settings.home), "mcp", "--cache-root", str(tmp_path)]
     parameters = StdioServerParameters(
-        command=sys.executable,
-        args=program,
-        env={"PATH": os.environ["PATH"], "PYTHONPROFILEIMPORTTIME": "1"},
+        command=sys.executable, args=program, env={"PATH": os.environ["PATH"], "PYTHONPROFILEIMPORTTIME": "1"}
     )
     log = tmp_path / "imports"
 

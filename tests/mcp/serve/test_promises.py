@@ -155,10 +155,7 @@ def test_a_record_is_dated_by_when_it_was_written_wherever_it_is_titled(name: st
 @pytest.mark.requirement("S2-25", "S2-47")
 @pytest.mark.parametrize(
     ("tool", "port", "arguments"),
-    [
-        ("query_records", "records", {"stream": "messages"}),
-        ("search", "search", {"q": "x"}),
-    ],
+    [("query_records", "records", {"stream": "messages"}), ("search", "search", {"q": "x"})],
 )
 def test_every_page_prints_its_cursor_bookmark_and_count(tool: str, port: str, arguments: Json):
     counts = {"records": {"kind": "estimated", "value": 4711}, "search": 4711}
@@ -204,11 +201,7 @@ def call_from_text(tool: str, text: str) -> tuple[str, Json]:
 @pytest.mark.requirement("S3-01", "S3-02", "S3-03", "S3-04", "S3-08", "S3-28", "S3-29", "S3-30")
 @pytest.mark.parametrize(
     ("tool", "arguments"),
-    [
-        ("search", {"q": "zebra"}),
-        ("query_records", {"stream": "messages", "limit": 1}),
-        ("fetch", {}),
-    ],
+    [("search", {"q": "zebra"}), ("query_records", {"stream": "messages", "limit": 1}), ("fetch", {})],
 )
 def test_a_long_field_is_begun_by_each_tool_and_can_be_reached_four_ways(tool: str, arguments: Json):
     async def work(w: World) -> None:

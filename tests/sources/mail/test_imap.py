@@ -264,11 +264,7 @@ def test_damaged_answers_are_rows_or_errors_of_ours(data):
         st.one_of(st.binary(max_size=30), st.sampled_from([b"\r\n", b"{9}\r\n", b"(", b'"', b"9" * 5000]))
     )
     answers[name] = [whole[:at] + noise + data.draw(st.sampled_from([b"", whole[at:]])) + b"\r\n"]
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        scripted(answers) as (port, _),
-        suppress(HeadgateError),
-    ):
+    with pytest.MonkeyPatch.context() as patch, scripted(answers) as (port, _), suppress(HeadgateError):
         patch.setattr(imap, "_SECONDS", 0.3)  # An answer that announces more than comes is waited for.
         check_items([item for item in synced(with_token(port), {}) if not isinstance(item, Mark)])
 

@@ -11,15 +11,7 @@ from headgate.schema.declare import read_declaration
 from headgate.sources.importing import Importer, job_of
 from headgate.sources.money.source import MONEY as SOURCE
 from tests.on_socket import headgate
-from tests.sources.reading import (
-    check_resume,
-    only,
-    read_all,
-    rejects_of,
-    rows_of,
-    stored,
-    tree_from,
-)
+from tests.sources.reading import check_resume, only, read_all, rejects_of, rows_of, stored, tree_from
 from tests.store.engines import NOW, Driven
 
 SGML = b"""OFXHEADER:100
@@ -106,10 +98,7 @@ def test_an_sgml_statement_is_read():
         "balance_on": "2026-03-31",
     }
     (reject,) = rejects_of(items)
-    assert (reject.place, reject.reason) == (
-        "march.ofx, transaction 3",
-        "It has no amount that can be read.",
-    )
+    assert (reject.place, reject.reason) == ("march.ofx, transaction 3", "It has no amount that can be read.")
 
 
 def test_an_xml_statement_of_a_card_is_read():

@@ -5,15 +5,7 @@ from hypothesis import given, settings, strategies as st
 
 from headgate.sources.notes import MAX_NOTE_BYTES, NOTES
 from headgate.sources.protocol import Certainty, Recognised
-from tests.sources.reading import (
-    check_resume,
-    input_file,
-    only,
-    read_all,
-    rejects_of,
-    rows_of,
-    tree_from,
-)
+from tests.sources.reading import check_resume, input_file, only, read_all, rejects_of, rows_of, tree_from
 
 MARKDOWN = """---
 title: Planks for the bridge

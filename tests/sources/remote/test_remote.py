@@ -224,11 +224,7 @@ def test_pages_without_end_are_an_error(tmp_path):
 
 @pytest.mark.parametrize(
     ("changed", "named"),
-    [
-        ('tool = "list_tasks"', "tool"),
-        ('key = "id"', "key"),
-        ('stream = "tasks"', "stream"),
-    ],
+    [('tool = "list_tasks"', "tool"), ('key = "id"', "key"), ('stream = "tasks"', "stream")],
 )
 def test_a_mapping_without_what_it_needs_is_refused(tmp_path, changed, named):
     with pytest.raises(ConfigInvalid, match=named):

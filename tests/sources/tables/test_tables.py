@@ -202,10 +202,7 @@ def test_parquet_values_become_json(tmp_path: Path):
     )
     parquet.write_table(table, tmp_path / "p.parquet")
     assert on_disk(tmp_path / "p.parquet") == {
-        "p": [
-            {"id": 1, "at": "2026-01-01T08:00:00Z", "price": 1.5, "parts": [1]},
-            {"id": 2, "parts": [2, 3]},
-        ]
+        "p": [{"id": 1, "at": "2026-01-01T08:00:00Z", "price": 1.5, "parts": [1]}, {"id": 2, "parts": [2, 3]}]
     }
 
 

@@ -75,11 +75,7 @@ def test_a_lease_that_is_given_up_is_free_at_once(leases: Leases):
 
 
 def test_leases_of_other_work_and_other_homes_are_others(leases: Leases):
-    held = [
-        *leases(1),
-        *leases(1, "other"),
-        *leases(1, home="second"),
-    ]
+    held = [*leases(1), *leases(1, "other"), *leases(1, home="second")]
     assert all(one.hold() for one in held)
 
 

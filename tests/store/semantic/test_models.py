@@ -130,8 +130,7 @@ def test_pieces_of_fixed_vectors_can_share_them_and_count_more_or_less(tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("kind", "rows", "named"),
-    [("Unigram", len(_VOCABULARY), "Unigram"), ("WordPiece", 3, "cannot be read")],
+    ("kind", "rows", "named"), [("Unigram", len(_VOCABULARY), "Unigram"), ("WordPiece", 3, "cannot be read")]
 )
 def test_a_model_of_fixed_vectors_in_another_form_is_refused(
     tmp_path: Path, kind: str, rows: int, named: str

@@ -211,13 +211,7 @@ BUGS = (
         "            candidate for candidate in scopes if candidate.on(query.connection_id) is not None\n",
     ),
     Bug("S2-36", "the text does not say how to sort", _TEXT, '        f"sort={_sort(stream)}",\n', ""),
-    Bug(
-        "S2-37",
-        "flags come without a legend",
-        _TEXT,
-        ", _LEGEND_LINE]",
-        "]",
-    ),
+    Bug("S2-37", "flags come without a legend", _TEXT, ", _LEGEND_LINE]", "]"),
     Bug(
         "S2-40",
         "the refusal of a full schema does not show the call",

@@ -267,13 +267,7 @@ BUGS = (
         "import json\n",
         "import json\n\nimport apsw\n",
     ),
-    Bug(
-        "S0-36 S4-11",
-        "an import is not used",
-        _CONTENT,
-        "import json\n",
-        "import json\nimport os\n",
-    ),
+    Bug("S0-36 S4-11", "an import is not used", _CONTENT, "import json\n", "import json\nimport os\n"),
     Bug(
         "S0-37 S0-B4",
         "the operations import the HTTP library",

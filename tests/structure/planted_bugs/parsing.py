@@ -32,13 +32,7 @@ _CALENDAR = "tests/sources/calendar/test_calendar_account.py"
 BUGS = (
     # The process
     Bug(_ALL_ELSE, "a parser may use all memory", _PROCESS, "    limit_process(memory_bytes)\n", ""),
-    Bug(
-        _IDLE,
-        "a parser may hang for ever",
-        _PROCESS,
-        "    NOTE.end_when_idle(idle_seconds)\n",
-        "",
-    ),
+    Bug(_IDLE, "a parser may hang for ever", _PROCESS, "    NOTE.end_when_idle(idle_seconds)\n", ""),
     Bug(
         _ALL_ELSE,
         "a crash of the parser ends the import",

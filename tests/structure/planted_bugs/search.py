@@ -69,13 +69,7 @@ BUGS = (
         "None if plain[1] is None else ConnectionId(plain[1])",
         "None if plain[1] is None else ConnectionId(plain[1].lower())",
     ),
-    Bug(
-        "S1-09",
-        "every refusal is a 404",
-        _ERRORS,
-        '"http_status": error.status',
-        '"http_status": 404',
-    ),
+    Bug("S1-09", "every refusal is a 404", _ERRORS, '"http_status": error.status', '"http_status": 404'),
     Bug(
         "S1-11",
         "a path step inside a key is let through",

@@ -37,8 +37,5 @@ async def fetch_document(url: str, options: DialOptions = _OPTIONS) -> FetchedDo
         await transport.aclose()
     received = response.headers
     return FetchedDocument(
-        response.status_code,
-        received.get("content-type", ""),
-        received.get("cache-control", ""),
-        content,
+        response.status_code, received.get("content-type", ""), received.get("cache-control", ""), content
     )

@@ -58,11 +58,7 @@ _SUMMARY_PROPERTIES: dict[str, Any] = {
     "description": {"type": "string"},
 }
 _REQUIRED_OF_ALL = ["id", "namespace", "name", "op_type", "description"]
-_SUMMARY: dict[str, Any] = {
-    "type": "object",
-    "properties": _SUMMARY_PROPERTIES,
-    "required": _REQUIRED_OF_ALL,
-}
+_SUMMARY: dict[str, Any] = {"type": "object", "properties": _SUMMARY_PROPERTIES, "required": _REQUIRED_OF_ALL}
 _DESCRIPTION: dict[str, Any] = {
     "type": "object",
     "properties": {

@@ -151,11 +151,7 @@ class Handshake:
         if version not in LEGACY:
             return None
         self._begin(version, message.id, line)
-        return {
-            "protocolVersion": version,
-            **self._description(),
-            "serverInfo": self.identity.description,
-        }
+        return {"protocolVersion": version, **self._description(), "serverInfo": self.identity.description}
 
     def _begin(self, version: str, request_id: Any, line: bytes) -> None:
         self._version, self.answered = version, request_id

@@ -107,9 +107,4 @@ def _too_large(reader: Reader, file: BlobAnswer, handle: str) -> ResourceLimit:
     )
 
 
-_READS: Mapping[str, _Read] = {
-    RECORD: _record,
-    WINDOW: _window,
-    STREAM: _stream,
-    BLOB: _blob,
-}
+_READS: Mapping[str, _Read] = {RECORD: _record, WINDOW: _window, STREAM: _stream, BLOB: _blob}

@@ -12,13 +12,7 @@ from typing import Any, cast
 
 import msgspec
 
-from headgate.errors import (
-    HeadgateError,
-    IntegrityBroken,
-    InvalidRequest,
-    QueryTimeout,
-    StorageUnusable,
-)
+from headgate.errors import HeadgateError, IntegrityBroken, InvalidRequest, QueryTimeout, StorageUnusable
 from headgate.mcp.serve.tools import TOOLS
 from headgate.model.wire import Json
 from headgate.text.writing import UNTRUSTED, json_text
@@ -158,10 +152,7 @@ def failure(
 
 
 def _facts(error: HeadgateError, tool: str | None) -> dict[str, Any]:
-    facts: dict[str, Any] = {
-        "code": error.code[:_NAME_CHARS],
-        "message": error.message[:_MESSAGE_CHARS],
-    }
+    facts: dict[str, Any] = {"code": error.code[:_NAME_CHARS], "message": error.message[:_MESSAGE_CHARS]}
     param = error.param if tool is None else _argument(tool, error.param)
     hint = error.hint if tool is None else _remedy(tool, param, error)
     if param is not None:

@@ -130,10 +130,7 @@ class CalendarAccount(LiveSource):
     }
 
     def __init__(
-        self,
-        clock: Callable[[], int],
-        notes: Path | None = None,
-        secrets: Secrets | None = None,
+        self, clock: Callable[[], int], notes: Path | None = None, secrets: Secrets | None = None
     ) -> None:
         self._clock = clock
         self._notes = notes
@@ -155,10 +152,7 @@ class CalendarAccount(LiveSource):
             allow_private=settings.get("allow_private") == "true",
         )
         now = datetime.fromtimestamp(self._clock() / 1_000_000, UTC).replace(tzinfo=None)
-        with (
-            AccountParser(self._notes, settings) as parser,
-            web_account(settings["url"], access) as account,
-        ):
+        with AccountParser(self._notes, settings) as parser, web_account(settings["url"], access) as account:
             run = _CalendarRun(account, parser, now)
             if kind == "ics":
                 yield from _file(run, settings, state)

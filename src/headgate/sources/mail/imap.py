@@ -14,12 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from headgate.errors import (
-    ConfigInvalid,
-    UpstreamAuthFailed,
-    UpstreamProtocolError,
-    UpstreamUnreachable,
-)
+from headgate.errors import ConfigInvalid, UpstreamAuthFailed, UpstreamProtocolError, UpstreamUnreachable
 from headgate.sources.accounts import Connections, cut_at_deadline
 from headgate.sources.mail.imap_clients import (
     BoundedImap,

@@ -25,14 +25,7 @@ from headgate.sources.formats.xml_events import XmlEnd, xml_events
 from headgate.sources.inputs.tree import InputFile
 from headgate.sources.mail.html import fold, text_of_html
 from headgate.sources.mail.mbox import MAX_MESSAGE_BYTES, MailFile, folder_of, kind_of, maildir_flags, split
-from headgate.sources.mail.parsing import (
-    AttachedPart,
-    Correspondent,
-    ParsedMessage,
-    parse,
-    sent_at,
-    unfolded,
-)
+from headgate.sources.mail.parsing import AttachedPart, Correspondent, ParsedMessage, parse, sent_at, unfolded
 from headgate.sources.protocol import Attachment, Item, Mark, Reject, Row
 from headgate.sources.reading_note import NOTE
 

@@ -47,10 +47,7 @@ def declare(database: Database, key: ConnectorKey, document: Mapping[str, Any]) 
             existing = version.streams.get(stream.name)
             if existing is not None:
                 _refuse_another_meaning(existing, stream)
-    database.run(
-        database.sql["insert_declaration"],
-        (key, source.version, text),
-    )
+    database.run(database.sql["insert_declaration"], (key, source.version, text))
     for stream in source.streams.values():
         place = (key, stream.name)
         old = catalog.streams.get(place) or catalog.retired.get(place)

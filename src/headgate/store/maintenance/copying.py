@@ -111,11 +111,7 @@ def _nothing() -> None:
 
 
 def copy_store(
-    source: StoreSide,
-    target: StoreSide,
-    progress: Progress,
-    *,
-    before_opening: Callable[[], None] = _nothing,
+    source: StoreSide, target: StoreSide, progress: Progress, *, before_opening: Callable[[], None] = _nothing
 ) -> Moved:
     """Copy everything, compare it, and only then let the target be opened.
 

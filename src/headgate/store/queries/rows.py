@@ -104,12 +104,7 @@ class RecordMaker:
     )
 
     def __init__(
-        self,
-        database: Database,
-        catalog: Catalog,
-        reach: Reach,
-        *,
-        preview_chars: int | None,
+        self, database: Database, catalog: Catalog, reach: Reach, *, preview_chars: int | None
     ) -> None:
         self._database = database
         self._shelves = catalog.by_sid

@@ -23,17 +23,7 @@ from headgate.errors import (
 )
 from headgate.model.record import MAX_KEYS
 from headgate.schema.document import DeclarationDocument
-from headgate.web.api.definitions import (
-    ENDPOINTS,
-    KIB,
-    MIB,
-    PLACES,
-    Endpoint,
-    Param,
-    RequestBody,
-    Shape,
-    Who,
-)
+from headgate.web.api.definitions import ENDPOINTS, KIB, MIB, PLACES, Endpoint, Param, RequestBody, Shape, Who
 
 _PLACE = re.compile(r"\{(\w+)\}")
 _ALWAYS = (400, 401, 403, 405, 413, 421, 429, 503)
@@ -202,10 +192,7 @@ SCHEMAS: dict[str, Any] = {
                 "items": _object(
                     {
                         "id": _TEXT,
-                        "problems": {
-                            "type": "array",
-                            "items": _object({"pointer": _TEXT, "message": _TEXT}),
-                        },
+                        "problems": {"type": "array", "items": _object({"pointer": _TEXT, "message": _TEXT})},
                     }
                 ),
             },
@@ -239,9 +226,7 @@ SCHEMAS: dict[str, Any] = {
     "Error": _object(
         {
             "error": _object(
-                {"type": _TEXT, "code": _TEXT, "message": _TEXT, "request_id": _TEXT},
-                hint=_TEXT,
-                param=_TEXT,
+                {"type": _TEXT, "code": _TEXT, "message": _TEXT, "request_id": _TEXT}, hint=_TEXT, param=_TEXT
             )
         }
     ),

@@ -20,14 +20,7 @@ from headgate.model.ids import (
     record_id,
     stream_name,
 )
-from headgate.model.query import (
-    BlobQuery,
-    ChangesQuery,
-    ListQuery,
-    RecordQuery,
-    SearchMode,
-    WindowQuery,
-)
+from headgate.model.query import BlobQuery, ChangesQuery, ListQuery, RecordQuery, SearchMode, WindowQuery
 from headgate.model.reads import AggregateRead, Read, RecordsRead, SchemaRead, SearchRead
 from headgate.reading.port import PREVIEW_CHARS, BlobAnswer, ReadAnswer
 from headgate.web.api.calls import NOTHING, Call

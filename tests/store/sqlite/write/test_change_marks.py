@@ -4,13 +4,7 @@ import msgspec
 import pytest
 
 from headgate.errors import IntegrityBroken
-from headgate.store.format.records import (
-    ALL_FIELDS,
-    ChangeMark,
-    change_marks,
-    emitted_at_of,
-    with_change,
-)
+from headgate.store.format.records import ALL_FIELDS, ChangeMark, change_marks, emitted_at_of, with_change
 
 
 def test_a_reader_gets_the_time_of_the_last_change_of_a_field_that_it_sees():
