@@ -134,7 +134,7 @@ def decide(  # noqa: PLR0911 - one case for each kind of query
         case AggregateQuery():
             return decide_aggregate(allowance, query)
         case SearchQuery():
-            return decide_search(allowance, query, seals, preview_chars=preview_chars)
+            return decide_search(allowance, query, seals, line_chars=preview_chars)
         case BlobQuery():
             return decide_blob(allowance, query)
         case SchemaQuery():

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
@@ -9,9 +10,16 @@ import pytest
 from hypothesis import given, strategies as st
 
 from headgate.errors import InvalidDeclaration
-from headgate.model.declaration import Cardinality, FieldKind, RangeOperator, Semantics
+from headgate.model.declaration import Cardinality, FieldKind, LineFields, RangeOperator, Semantics
 from headgate.schema.declare import read_declaration, refuse_unusable_schemas
 from headgate.schema.document import DIALECT
+from headgate.sources.calendar.source import EVENTS
+from headgate.sources.chat import streams as chat
+from headgate.sources.declaring import StreamSpec, declaration as make_declaration
+from headgate.sources.history import health
+from headgate.sources.mail import source as mail
+from headgate.sources.money import ledger
+from headgate.sources.notes import NOTE_STREAM
 from tests.schema.declarations import declaration
 
 Document = dict[str, Any]
@@ -111,6 +119,15 @@ RELATION = {"name": "attachments", "stream": "attachments", "foreign_key": "id",
         (put("streams/0/primary_key", ["nope"]), "unknown_schema_field", "/streams/0/primary_key/0"),
         (put("streams/0/cursor_field", "nope"), "unknown_schema_field", "/streams/0/cursor_field"),
         (put("streams/0/consent_time_field", "nope"), "unknown_schema_field", ""),
+        (put("streams/0/line", {"who": ["sender", "nope"]}), "unknown_schema_field", "/streams/0/line/who/1"),
+        (put("streams/0/line", {"amount": "body"}), "invalid_query_field_type", "/streams/0/line/amount"),
+        (put("streams/0/line", {"time": "size"}), "invalid_query_field_type", "/streams/0/line/time"),
+        (
+            put("streams/0/line", {"who": ["sender", "body", "subject"]}),
+            "invalid_shape",
+            "/streams/0/line/who",
+        ),
+        (put("streams/0/line", {"note": "body"}), "invalid_shape", "/streams/0/line/note"),
         (put("streams/0/views/0/fields/-", "nope"), "unknown_schema_field", "/streams/0/views/0/fields/2"),
         (put("streams/0/relationships/0/foreign_key", "nope"), "unknown_schema_field", ""),
         (put("streams/0/query/range_filters/nope", ["lt"]), "unknown_schema_field", ""),
@@ -248,6 +265,33 @@ def test_a_foreign_dialect_is_refused_and_never_fetched(dialect: object):
     with patch.object(jsonschema_rs.meta, "validate", wraps=jsonschema_rs.meta.validate) as validate:
         assert problems_of(document) == [("invalid_schema", "/streams/0/schema/$schema")]
     assert all(call.args[0].get("$schema", DIALECT) == DIALECT for call in validate.call_args_list)
+
+
+def test_the_line_of_a_stream_is_derived_where_the_declaration_does_not_name_it():
+    derived = read_declaration(declaration()).streams["messages"].line  # type: ignore[index]  # as above
+    assert derived == LineFields(time="sent_at", who=("sender",), title="subject", text="body")  # type: ignore[arg-type]  # as above
+    document = declaration()
+    messages(document)["line"] = {"time": "day", "amount": "weight", "text": "subject"}
+    named = read_declaration(document).streams["messages"].line  # type: ignore[index]  # as above
+    # A record is named once.
+    assert named == LineFields(time="day", who=("sender",), amount="weight", text="subject")  # type: ignore[arg-type]  # as above
+
+
+@pytest.mark.parametrize(
+    ("stream", "line"),
+    [
+        (EVENTS, ("starts_at", "organizer", "attendees", "location", "title", "description")),
+        (chat.MESSAGES, ("sent_at", "author", "channel", "text")),
+        (mail._MESSAGES, ("sent_at", "from", "to", "subject", "body")),
+        (ledger._TRANSACTIONS, ("booked_on", "counterparty", "amount", "currency", "description")),
+        (NOTE_STREAM, ("modified_at", "author", "title", "text")),
+        (health._MEASUREMENTS, ("started_at", "value", "unit", "kind")),
+    ],
+)
+def test_the_lines_of_our_own_sources_say_what_a_record_is(stream: StreamSpec, line: tuple[str, ...]):
+    document = make_declaration("own", "Own", [replace(stream, children=())])
+    (read,) = read_declaration(document).streams.values()
+    assert read.line.fields == line
 
 
 def test_a_field_whose_name_no_record_can_hold_is_refused():

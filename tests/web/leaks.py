@@ -80,8 +80,8 @@ def count_what_is_outside_the_time(patch: Patch) -> None:
 def search_hidden_text(patch: Patch) -> None:
     original = decide._search_reach
 
-    def reach(scope: Any, *more: Any) -> Any:
-        made = original(scope, *more)
+    def reach(scope: Any, *more: Any, **named: Any) -> Any:
+        made = original(scope, *more, **named)
         return replace(made, search_fields=scope.declaration.query.lexical_fields)
 
     patch.setattr(decide, "_search_reach", reach)
@@ -104,8 +104,8 @@ def search_outside_the_time(patch: Patch) -> None:
 def compare_hidden_text(patch: Patch) -> None:
     original = decide._search_reach
 
-    def reach(scope: Any, *more: Any) -> Any:
-        made = original(scope, *more)
+    def reach(scope: Any, *more: Any, **named: Any) -> Any:
+        made = original(scope, *more, **named)
         return replace(made, meaning_fields=scope.declaration.query.meaning_fields)
 
     patch.setattr(decide, "_search_reach", reach)
@@ -280,7 +280,11 @@ def children_in_the_order_of_a_hidden_field(patch: Patch) -> None:
 
 def search_in_the_order_of_a_hidden_time(patch: Patch) -> None:
     original = decide._search_reach
-    patch.setattr(decide, "_search_reach", lambda *given: replace(original(*given), shows_time=True))
+
+    def reach(*arguments: Any, **named: Any) -> Any:
+        return replace(original(*arguments, **named), shows_time=True)
+
+    patch.setattr(decide, "_search_reach", reach)
 
 
 def cover_what_rules_hide(patch: Patch) -> None:

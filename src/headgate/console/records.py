@@ -92,7 +92,7 @@ async def search(console: Services, request: OwnerRequest) -> HttpReply:
             cursor=request.query.get("cursor") or None,
         )
         server = await console.own_records()
-        body = (await server.search(query, title_chars=_TITLE_CHARS)).body()
+        body = (await server.search(query, line_chars=_TITLE_CHARS)).body()
         hits = tuple(_hit(row) for row in body["data"])
         cursor = body.get("next_cursor")
         chosen = {"q": q, "stream": stream, "connection_id": where, "cursor": cursor or ""}

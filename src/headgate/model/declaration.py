@@ -183,6 +183,27 @@ class QueryCapabilities:
 
 
 @dataclass(frozen=True, slots=True)
+class LineFields:
+    """The fields that say in one line what a record is: when, who, where, how much, its name and its text."""
+
+    time: FieldName | None = None
+    #: Who it is from, and to whom.
+    who: tuple[FieldName, ...] = ()
+    where: FieldName | None = None
+    amount: FieldName | None = None
+    #: What the amount is counted in.
+    unit: FieldName | None = None
+    title: FieldName | None = None
+    text: FieldName | None = None
+
+    @property
+    def fields(self) -> tuple[FieldName, ...]:
+        """The fields of the line in its order."""
+        names = (self.time, *self.who, self.where, self.amount, self.unit, self.title, self.text)
+        return tuple(name for name in names if name is not None)
+
+
+@dataclass(frozen=True, slots=True)
 class StreamDeclaration:
     """One stream: its records' shape, identity and order, and what may be asked of it."""
 
@@ -201,6 +222,7 @@ class StreamDeclaration:
     views: tuple[View, ...] = ()
     relationships: tuple[Relationship, ...] = ()
     query: QueryCapabilities = field(default_factory=QueryCapabilities)
+    line: LineFields = field(default_factory=LineFields)
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,6 +110,16 @@ class ExcerptBody(TypedDict, total=False):
     read: dict[str, Any]
 
 
+class LineBody(TypedDict, total=False):
+    """What a record is, in one line: each part as text."""
+
+    title: str
+    time: str
+    who: str
+    where: str
+    amount: str
+
+
 class HitBody(TypedDict, total=False):
     """A search hit."""
 
@@ -135,9 +145,8 @@ class HitBody(TypedDict, total=False):
     retrieval_sources: list[str]
     score: dict[str, Any]
     scores: dict[str, dict[str, Any]]
-    #: Fields of the record, where they were asked for.
-    data: dict[str, Any]
-    previews: dict[FieldName, TextPreview]
+    #: Where it was asked for.
+    line: LineBody
 
 
 class RecallBody(TypedDict, total=False):

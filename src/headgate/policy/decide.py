@@ -7,7 +7,7 @@ cannot name what the grant does not hold, whatever the query was.
 from __future__ import annotations
 
 import zoneinfo
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Generic, TypeVar
 
 import msgspec
@@ -222,16 +222,11 @@ def decide_aggregate(allowance: Allowance, query: AggregateQuery) -> Decision[Ag
 
 
 def decide_search(
-    allowance: Allowance,
-    query: SearchQuery,
-    seals: Seals,
-    *,
-    fields: Collection[str] = (),
-    preview_chars: int | None = None,
+    allowance: Allowance, query: SearchQuery, seals: Seals, *, line_chars: int | None = None
 ) -> Decision[SearchPlan]:
     """Decide on a search; its plan may reach nothing, and then finds nothing.
 
-    ``fields`` are those that hits bring along where they are visible, beside the time of their record.
+    With ``line_chars`` hits bring along the visible fields of their stream's line, each cut to so many characters.
     """
     _refuse_extras(allowance, filters=query.filters)
     terms = parse_terms(query.q)
@@ -243,12 +238,14 @@ def decide_search(
     limit, warnings = _page_limit(query.limit, least=0)
     binding = cursors.search_binding(allowance, query)
     plan = SearchPlan(
-        reaches=tuple(_search_reach(scope, fields, query.in_fields) for scope in scopes),
+        reaches=tuple(
+            _search_reach(scope, query.in_fields, with_line=line_chars is not None) for scope in scopes
+        ),
         terms=terms,
         limit=limit,
         filters=search_filters(scopes, query),
         after=None if query.cursor is None else cursors.open_hit(seals, query.cursor, binding),
-        preview_chars=preview_chars,
+        preview_chars=line_chars,
         sort=query.sort,
         mode=query.mode,
     )
@@ -453,11 +450,13 @@ def _time_zone(name: str) -> str:
 
 
 def _search_reach(
-    scope: StreamScope, wanted: Collection[str], in_fields: Sequence[FieldName] | None
+    scope: StreamScope, in_fields: Sequence[FieldName] | None, *, with_line: bool
 ) -> SearchReach:
-    # Hits without fields bring only the time they are shown with, if it is the one of their order.
-    times = {scope.capability.sort_field, scope.declaration.consent_time_field if wanted else None}
-    fields = tuple(name for name in scope.capability.fields if name in wanted or name in times)
+    # Hits without a line bring only the time they are shown with, if it is the one of their order.
+    shown = {scope.capability.sort_field}
+    if with_line:
+        shown |= {scope.declaration.consent_time_field, *scope.declaration.line.fields}
+    fields = tuple(name for name in scope.capability.fields if name in shown)
     searched, compared = (
         tuple(authorize(scope, name, use).name for name in clauses.searched_fields(scope, use, in_fields))
         for use in (Use.LEXICAL_SEARCH, Use.SEMANTIC_SEARCH)

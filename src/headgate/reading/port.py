@@ -25,7 +25,7 @@ from headgate.model.query import (
     WindowQuery,
 )
 
-#: The preference (RFC 7240) for ``preview_chars`` and ``title_chars`` over HTTP; servers ignore what they do not know.
+#: The preference (RFC 7240) for ``preview_chars`` and ``line_chars`` over HTTP; servers ignore what they do not know.
 PREVIEW_CHARS = "preview-chars"
 #: The header in which a server names the types of fields that it reads in windows, beyond those of the protocol.
 WINDOW_TYPES = "field-window-types"
@@ -169,11 +169,11 @@ class ResourceServer(Protocol):
         """Compute a number, or one for each group, over all granted connections: ``aggregation``."""
         ...
 
-    async def search(self, query: SearchQuery, *, title_chars: int | None = None) -> ReadAnswer:
+    async def search(self, query: SearchQuery, *, line_chars: int | None = None) -> ReadAnswer:
         """Find records by words: the ``list`` of ``search_result``.
 
-        Hits carry no content of their record but snippets. With ``title_chars`` a hit also has ``data``
-        with the one field that its title is made of, cut to that many characters; a server that knows no
+        Hits carry no content of their record but snippets. With ``line_chars`` a hit also has ``line``:
+        what its record is, of fields that are each cut to that many characters; a server that knows no
         such option leaves it out. ``evidence_excerpts[].read`` says where in the field the match is.
         """
         ...

@@ -257,11 +257,11 @@ class RemoteResourceServer:
                 )
         return answer
 
-    async def search(self, query: SearchQuery, *, title_chars: int | None = None) -> ReadAnswer:
+    async def search(self, query: SearchQuery, *, line_chars: int | None = None) -> ReadAnswer:
         """Ask for hits; a server that does not know the preference sends no titles."""
         path = links.search_link(query)
         try:
-            answer = await self._read(path, _List, preview_chars=title_chars)
+            answer = await self._read(path, _List, preview_chars=line_chars)
         except RemoteRefused as error:
             if error.code == Unsupported.code and query.mode is not SearchMode.LEXICAL:
                 # The mode is part of the address there, so that the server cannot name a parameter.

@@ -3,35 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, cast
+from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from headgate.audit.journal import Disclosed, disclosed
+from headgate.model.declaration import LineFields
 from headgate.model.ids import FieldName
 from headgate.model.instants import iso
 from headgate.model.query import SearchMode, SearchQuery
 from headgate.model.rows import Hit, SearchPage, Snippet, Understood
 from headgate.model.warning import ReadWarning, index_building, records_damaged, search_partial
-from headgate.model.wire import HitBody
 from headgate.policy import cursors
 from headgate.policy.allowance import StreamScope
 from headgate.policy.decide import decide_search
 from headgate.reading.home import CurrentRead, Labels, Served, bounded, labels_of, time_field
 from headgate.reading.links import record_path, search_link, search_path, window_path
 from headgate.reading.port import Body
-from headgate.text.document import TITLE_SOURCES, title_field
+from headgate.text.line import line_body, line_fields
 from headgate.text.search import cut_marked
 
 _SCORE_KINDS = {SearchMode.LEXICAL: "relevance", SearchMode.SEMANTIC: "cosine_similarity"}
 _FURTHER_CHARS = 48
 
 
-async def search(read: CurrentRead, query: SearchQuery, title_chars: int | None) -> Served:
-    """Find records; with ``title_chars`` hits are for a model, and bring along what their titles are made of."""
+async def search(read: CurrentRead, query: SearchQuery, line_chars: int | None) -> Served:
+    """Find records; with ``line_chars`` hits are for a model, and bring along the lines of their records."""
     allowance, seals = read.decisions.allowance, read.home.seals()
-    fields = () if title_chars is None else TITLE_SOURCES
-    decision = decide_search(allowance, query, seals, fields=fields, preview_chars=title_chars)
+    decision = decide_search(allowance, query, seals, line_chars=line_chars)
     plan = bounded(decision.plan, read.most)
     page = SearchPage((), None, 0)
     if plan.reaches:
@@ -41,8 +41,16 @@ async def search(read: CurrentRead, query: SearchQuery, title_chars: int | None)
     if page.next is not None:
         token = cursors.seal_hit(seals, page.next, decision.binding)
     labels = labels_of(allowance, decision.scopes)
-    draw = _hit_row if title_chars is None else _titled_hit_row
-    rows = [draw(hit, labels, query.mode) for hit in page.hits]
+    streams = {
+        (connection.id, scope.stream): scope for scope in decision.scopes for connection in scope.connections
+    }
+    hits = [(hit, streams[hit.record.connection_id, hit.record.stream]) for hit in page.hits]
+    if line_chars is None:
+        rows = [_hit_row(hit, labels, query.mode) for hit, _ in hits]
+        fields = [_matched_fields(hit, scope) for hit, scope in hits]
+    else:
+        rows = [_hit_row_with_line(hit, scope.declaration.line, labels, query.mode) for hit, scope in hits]
+        fields = [_line_fields(hit, scope) for hit, scope in hits]
     lacks = (index_building(),) if page.is_index_building else ()
     lacks += (search_partial(),) if page.is_cut else ()
     if plan.limit < decision.plan.limit and page.next is not None:
@@ -61,7 +69,7 @@ async def search(read: CurrentRead, query: SearchQuery, title_chars: int | None)
         body["meta"]["in"] = list(query.in_fields)
     if token is not None:
         body["next_cursor"] = token
-    return Served(body, _hits_shown(page, rows, decision.scopes))
+    return Served(body, _hits_shown(page, fields))
 
 
 def _hit_row(hit: Hit, labels: Labels, mode: SearchMode, excerpts: list[Body] | None = None) -> Body:
@@ -102,13 +110,18 @@ def _retrieval(hit: Hit, mode: SearchMode) -> Body:
     return body | {"retrieval_sources": list(scores), "scores": scores}
 
 
-def _titled_hit_row(hit: Hit, labels: Labels, mode: SearchMode) -> Body:
-    """Return a hit for a model: short excerpts, and the one field that its title is made of, if there is one."""
-    row = _hit_row(hit, labels, mode, [_short_excerpt(hit, index) for index in range(len(hit.snippets))])
-    row["data"] = msgspec.json.decode(hit.record.body, type=dict[str, Any])
-    name = title_field(cast("HitBody", row))
-    row["data"] = {} if name is None else {name: row["data"][name]}
-    return row
+def _hit_row_with_line(hit: Hit, line: LineFields, labels: Labels, mode: SearchMode) -> Body:
+    """Return a hit for a model: its line first, then short excerpts."""
+    # What a text says about the match is worth more than the name of a person or a place.
+    beside = {*line.who, line.where}
+    snippets = sorted(hit.snippets, key=lambda snippet: snippet.field in beside)
+    hit = replace(hit, snippets=tuple(snippets))
+    excerpts = [_short_excerpt(hit, index) for index in range(len(snippets))]
+    return {"line": line_body(line, _data(hit)), **_hit_row(hit, labels, mode, excerpts)}
+
+
+def _data(hit: Hit) -> dict[str, Any]:
+    return msgspec.json.decode(hit.record.body, type=dict[str, Any])
 
 
 def _meta(page: SearchPage, warnings: Iterable[ReadWarning], *, connections: int) -> Body:
@@ -193,25 +206,20 @@ def _short_excerpt(hit: Hit, index: int) -> Body:
     return body if snippet.complete else body | {"read": {"offset_chars": snippet.match_chars}}
 
 
-def _hits_shown(
-    page: SearchPage, rows: Sequence[Body], scopes: Sequence[StreamScope]
-) -> tuple[Disclosed, ...]:
-    """Name the fields that hits show: those of the snippets, of the title, and of the record's time."""
-    times = {
-        (connection.id, scope.stream): time_field(scope)
-        for scope in scopes
-        for connection in scope.connections
-    }
+def _hits_shown(page: SearchPage, fields: Sequence[tuple[FieldName, ...]]) -> tuple[Disclosed, ...]:
+    """Name the fields that each hit shows."""
     return tuple(
-        part
-        for hit, row in zip(page.hits, rows, strict=True)
-        for part in disclosed(
-            [hit.record], _hit_fields(hit, row, times[hit.record.connection_id, hit.record.stream])
-        )
+        part for hit, names in zip(page.hits, fields, strict=True) for part in disclosed([hit.record], names)
     )
 
 
-def _hit_fields(hit: Hit, row: Body, field: FieldName | None) -> tuple[FieldName, ...]:
-    time = None if hit.authored_at is None else field
-    named = [*(snippet.field for snippet in hit.snippets), *row.get("data", ()), time]
+def _matched_fields(hit: Hit, scope: StreamScope) -> tuple[FieldName, ...]:
+    """Name the fields that a hit without a line shows: those of the snippets, and of the record's time."""
+    time = None if hit.authored_at is None else time_field(scope)
+    named = [*(snippet.field for snippet in hit.snippets), time]
     return tuple(dict.fromkeys(name for name in named if name is not None))
+
+
+def _line_fields(hit: Hit, scope: StreamScope) -> tuple[FieldName, ...]:
+    line = line_fields(scope.declaration.line, _data(hit))
+    return tuple(dict.fromkeys((*_matched_fields(hit, scope), *line)))

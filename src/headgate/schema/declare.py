@@ -40,6 +40,7 @@ from headgate.schema.check import compile_schema
 from headgate.schema.document import (
     DIALECT,
     DeclarationDocument,
+    LineDocument,
     PresetDocument,
     QueryDocument,
     StreamDocument,
@@ -48,6 +49,7 @@ from headgate.schema.document import (
     references,
 )
 from headgate.schema.guard import OWN
+from headgate.schema.line import read_line
 
 MAX_DEPTH = 64
 #: What separates names in ``fields=a,b`` and ``filter[a][gte]``.
@@ -219,6 +221,9 @@ def _stream_problems(stream: StreamDocument, fields: Mapping[str, Fields], place
             yield Problem("unknown_stream", f"{here}/stream", f"There is no stream '{relation.stream}'.")
         else:
             yield from _field_problems(child, [relation.foreign_key], f"{here}/foreign_key", in_list=False)
+    for member, names, allowed in _line_fields(stream.line):
+        in_list = member == "who"
+        yield from _field_problems(own, names, f"{place}/line/{member}", allowed, in_list=in_list)
     yield from _query_problems(stream.query, own, stream, f"{place}/query")
 
 
@@ -247,6 +252,19 @@ _ORDERED = frozenset(kind for kind in FieldKind if kind.is_ordered)
 _NUMBER = frozenset(kind for kind in FieldKind if kind.is_number)
 _TEXT = frozenset({FieldKind.TEXT})
 _NAMING = frozenset({FieldKind.TEXT, FieldKind.JSON})
+
+
+def _line_fields(line: LineDocument) -> Iterator[tuple[str, list[str], frozenset[FieldKind]]]:
+    named = (
+        ("time", line.time, _TIME),
+        ("where", line.where, _TEXT),
+        ("amount", line.amount, _NUMBER),
+        ("unit", line.unit, _TEXT),
+        ("title", line.title, _TEXT),
+        ("text", line.text, _TEXT),
+    )
+    yield "who", line.who, _NAMING
+    yield from ((member, [name], allowed) for member, name, allowed in named if name is not None)
 
 
 def _query_fields(query: QueryDocument) -> Iterator[tuple[str, list[str], frozenset[FieldKind]]]:
@@ -339,6 +357,7 @@ def _stream(stream: StreamDocument, fields: Fields) -> StreamDeclaration:
             for relation in stream.relationships
         ),
         query=_query(stream.query, fields),
+        line=read_line(stream, fields),
     )
 
 

@@ -111,6 +111,18 @@ class QueryDocument(_DocumentPart):
     aggregations: AggregationsDocument | None = None
 
 
+class LineDocument(_DocumentPart):
+    """The fields that say in one line what a record is."""
+
+    time: Text | None = None
+    who: Annotated[list[Text], pydantic.Field(max_length=2)] = []
+    where: Text | None = None
+    amount: Text | None = None
+    unit: Text | None = None
+    title: Text | None = None
+    text: Text | None = None
+
+
 class StreamDocument(_DocumentPart):
     name: Text
     semantics: Literal["append_only", "mutable_state"]
@@ -124,6 +136,7 @@ class StreamDocument(_DocumentPart):
     views: list[ViewDocument] = []
     relationships: list[RelationshipDocument] = []
     query: QueryDocument = pydantic.Field(default_factory=QueryDocument)
+    line: LineDocument = pydantic.Field(default_factory=LineDocument)
 
 
 class PresetStreamDocument(_DocumentPart):

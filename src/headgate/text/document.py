@@ -30,15 +30,11 @@ _Found = tuple[Mapping[str, Any], str]
 _LABELS = ("display_name", "connector_key", "connection_id")
 
 
-#: The fields of a record that a title can be made of.
-TITLE_SOURCES = frozenset({*TITLE_FIELDS, *_TITLE_TIMES})
-
-
 def title(body: RecordBody | HitBody) -> str:
     """Name a record or a hit by its title, or else by its source, stream and time."""
     # Another server can put a title or a time anywhere.
     record = cast("Mapping[str, Any]", body)
-    own = _text(_own_title(record))
+    own = _text(_find(_inner(record, ("line",)), ("title",)) or _own_title(record))
     if own:
         return cut(" ".join(own.split()), TITLE_CHARS)
     time = _text(_time(record)) or _text(_find([record], ("emitted_at",)))

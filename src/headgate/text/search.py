@@ -6,17 +6,19 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from headgate.model.wire import (
     AggregateBody,
     AggregateMeta,
     HitBody,
+    LineBody,
     SearchBody,
     SearchMeta,
     UnderstoodWordBody,
 )
 from headgate.text.ladder import READ_TOOL
+from headgate.text.line import line_facts
 from headgate.text.records import paging_line, rest_hint
 from headgate.text.writing import (
     ELLIPSIS,
@@ -265,7 +267,10 @@ def _hit(printed: _PrintedHit, limit_bytes: int) -> str:
 def _written(printed: _PrintedHit, title_chars: int, snippet_chars: int, *, is_full: bool) -> str:
     result, hit = printed.result, printed.hit
     windows: Sequence[Mapping[str, Any]] = result.get("match_windows", ())
-    facts = _origin(hit, is_full=is_full, has_sources=printed.has_sources)
+    facts = [
+        *(line_facts(cast("LineBody", result), is_full=is_full) if snippet_chars else []),
+        *_origin(hit, is_full=is_full, has_sources=printed.has_sources),
+    ]
     facts.append(f"title={json_within(result['title'], 3 * title_chars)}")
     if result.get("connection_id") and not _embeds(result):
         facts.append(f"connection_id={name(str(result['connection_id']))}")

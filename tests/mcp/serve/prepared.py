@@ -63,8 +63,8 @@ class CountingPort:
     async def aggregate(self, query: Any) -> ReadAnswer:
         return self._answer("aggregate", query)
 
-    async def search(self, query: Any, *, title_chars: int | None = None) -> ReadAnswer:
-        self.preview_chars.append(title_chars)
+    async def search(self, query: Any, *, line_chars: int | None = None) -> ReadAnswer:
+        self.preview_chars.append(line_chars)
         return self._answer("search", query)
 
     async def blob(self, query: Any, *, start: int = 0, end: int | None = None) -> BlobAnswer:

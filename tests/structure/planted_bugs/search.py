@@ -14,6 +14,27 @@ _TEXT = "src/headgate/text/search.py"
 
 BUGS = (
     Bug(
+        "tests/mcp/serve/test_lines.py::test_the_fields_of_a_line_are_logged",
+        "the fields of a line are not logged",
+        "src/headgate/reading/search.py",
+        "    return tuple(dict.fromkeys((*_matched_fields(hit, scope), *line)))",
+        "    return tuple(dict.fromkeys(_matched_fields(hit, scope) or line))",
+    ),
+    Bug(
+        "tests/mcp/serve/test_lines.py::test_the_words_around_a_match_come_from_a_text_if_one_matches",
+        "a sender's name is shown in place of the text that matched",
+        "src/headgate/reading/search.py",
+        "key=lambda snippet: snippet.field in beside)",
+        "key=lambda snippet: snippet.field not in beside)",
+    ),
+    Bug(
+        "tests/mcp/serve/test_lines.py::test_a_person_cannot_forge_a_line",
+        "people are printed as they are written",
+        "src/headgate/text/line.py",
+        'f"{part}={json_within(str(text), _PART_BYTES)}"',
+        "f'{part}=\"{text}\"'",
+    ),
+    Bug(
         "S1-01",
         "an id that needs a second look loses its connection",
         _HANDLES,
@@ -229,7 +250,7 @@ BUGS = (
         "S1-39",
         "a member of a hit that this server does not know is lost",
         _SEARCH,
-        '    hit.pop("previews", None)\n',
-        '    hit.pop("previews", None)\n    hit.pop("score", None)\n',
+        '    for member in ("data", "previews"):',
+        '    for member in ("data", "previews", "score"):',
     ),
 )

@@ -10,19 +10,24 @@ from headgate.errors import ResourceLimit
 from headgate.mcp.serve.reader import Reader, ref_of_hit
 from headgate.mcp.serve.results import Outcome
 from headgate.model.query import SearchQuery
-from headgate.model.wire import ExcerptBody, HitBody, Json, SearchBody
-from headgate.text.document import TITLE_CHARS, title
+from headgate.model.wire import ExcerptBody, HitBody, Json, LineBody, SearchBody
+from headgate.text.document import title
 from headgate.text.ladder import Handles
+from headgate.text.line import LINE_CHARS
 from headgate.text.search import cut_marked, search_text, source_mix
 from headgate.text.writing import ENVELOPE, TOOL_RESULT, smaller_limit
 
 _SHORT_CHARS = 64
 _WINDOWS = 3
+#: What a result may take in both channels before calls are shortened.
+_EASY_BYTES = 36_000
+#: So many hits keep their whole line on a page that is too large.
+_WHOLE_LINES = 10
 
 
 async def search(reader: Reader, query: SearchQuery) -> Outcome:
     """Answer a search."""
-    answer = await reader.port.search(query, title_chars=TITLE_CHARS)
+    answer = await reader.port.search(query, line_chars=LINE_CHARS)
     body: SearchBody = answer.body()
     hits = body.get("data", [])
     results = [_result(reader, hit) for hit in hits]
@@ -44,18 +49,21 @@ async def search(reader: Reader, query: SearchQuery) -> Outcome:
 
 def _fitted(structured: Json, body: SearchBody, text: str) -> msgspec.Raw:
     """Encode an answer; while it is too large, leave out what is in it twice, then shorten the excerpts."""
-    limit_bytes = TOOL_RESULT - ENVELOPE - len(msgspec.json.encode(text))
-    reductions: tuple[Callable[[Json, SearchBody], None], ...] = (
-        _keep_all,
-        _drop_repeats,
-        _shorten_windows,
-        _shorten_excerpts,
+    others_bytes = ENVELOPE + len(msgspec.json.encode(text))
+    limit_bytes = TOOL_RESULT - others_bytes
+    # What stands in it twice is left out sooner than words around a match.
+    reductions: tuple[tuple[Callable[[Json, SearchBody], None], int], ...] = (
+        (_keep_all, _EASY_BYTES - others_bytes),
+        (_drop_repeats, _EASY_BYTES - others_bytes),
+        (_shorten_lines, limit_bytes),
+        (_shorten_windows, limit_bytes),
+        (_shorten_excerpts, limit_bytes),
     )
     written = b""
-    for reduce in reductions:
+    for reduce, most_bytes in reductions:
         reduce(structured, body)
         written = msgspec.json.encode(structured)
-        if len(written) <= limit_bytes:
+        if len(written) <= most_bytes:
             return msgspec.Raw(written)
     fitting = smaller_limit(len(structured["results"]), limit_bytes, len(written))
     raise ResourceLimit(
@@ -87,6 +95,13 @@ def _shorten_windows(structured: Json, _body: SearchBody) -> None:
     structured["content_ladder"]["note"] = "Call read_tool with the id of the result and with read.args."
 
 
+def _shorten_lines(structured: Json, _body: SearchBody) -> None:
+    """Leave the tail of a long page its titles; the envelope has the times."""
+    for result in structured["results"][_WHOLE_LINES:]:
+        for part in ("time", "who", "where", "amount"):
+            result.pop(part, None)
+
+
 def _shorten_excerpts(_structured: Json, body: SearchBody) -> None:
     # A short snippet of each hit stays.
     for hit in body.get("data", []):
@@ -101,11 +116,13 @@ def _shorten_excerpts(_structured: Json, body: SearchBody) -> None:
 def _result(reader: Reader, hit: HitBody) -> Json:
     ref = ref_of_hit(hit)
     named = title(hit)
-    # The fields of the record are read for its title only; the envelope of a search has none.
-    hit.pop("data", None)
-    hit.pop("previews", None)
+    # What a record is stands in the results, and the envelope of a search holds no fields of it.
+    line = hit.pop("line", LineBody())
+    for member in ("data", "previews"):
+        hit.pop(member, None)
     result: Json = {
         "id": _id(reader, hit),
+        **line,
         "title": named,
         "url": reader.url(ref) if ref.stream else _url(hit),
     }

@@ -120,7 +120,7 @@ def hybrid_search(call: Call) -> Awaitable[ReadAnswer]:
 
 def _search(call: Call, mode: SearchMode) -> Awaitable[ReadAnswer]:
     query = reads.search_query(_read(call, SearchRead), call.given.get("q"), call.given.filters, mode)
-    return call.resource_server().search(query, title_chars=_preview_chars(call))
+    return call.resource_server().search(query, line_chars=_preview_chars(call))
 
 
 async def blob(call: Call) -> HttpReply:

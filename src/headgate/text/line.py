@@ -1,0 +1,94 @@
+"""The line of a record: when, who, where and how much, beside its title, whatever field a search matched."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, cast
+
+from headgate.model.declaration import LineFields
+from headgate.model.ids import FieldName
+from headgate.model.wire import LineBody
+from headgate.text.ladder import binary_facts
+from headgate.text.writing import cut, json_within
+
+#: How much is read of each field of a line.
+LINE_CHARS = 200
+_PERSON_CHARS = 60
+_PLACE_CHARS = 60
+_AMOUNT_CHARS = 30
+_PART_BYTES = 120
+#: So many people are named, and the others counted.
+_PEOPLE = 2
+#: An address behind a name.
+_ADDRESS = re.compile(r"(?<=\S) <[^<>]*>")
+#: An instant or a day as sources write it; of an instant the line prints the minute.
+_INSTANT = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(?::\d\d(?:\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?")
+
+
+def line_body(line: LineFields, data: Mapping[str, Any]) -> LineBody:
+    """Return what the line of a record says, of the fields that are there."""
+    parts = {
+        "title": _text(data, line.title) or _text(data, line.text),
+        "time": _text(data, line.time),
+        "who": " to ".join(filter(None, (_people(data.get(name)) for name in line.who))),
+        "where": cut(_text(data, line.where), _PLACE_CHARS),
+        "amount": _amount(line, data),
+    }
+    return cast("LineBody", {part: text for part, text in parts.items() if text})
+
+
+def line_fields(line: LineFields, data: Mapping[str, Any]) -> tuple[FieldName, ...]:
+    """Name the fields that the line of a record shows."""
+    text = None if line.text is None or _text(data, line.title) else line.text
+    names = (line.title, text, line.time, *line.who, line.where, line.amount, line.unit)
+    return tuple(name for name in names if name is not None and data.get(name) is not None)
+
+
+def line_facts(body: LineBody, *, is_full: bool) -> list[str]:
+    """Write the parts of a line that stand before the title, or the time alone; what a record says is quoted."""
+    facts = [time] if (time := _minute(str(body.get("time") or ""))) else []
+    if not is_full:
+        return facts
+    return facts + [
+        f"{part}={json_within(str(text), _PART_BYTES)}"
+        for part in ("who", "where", "amount")
+        if (text := body.get(part))
+    ]
+
+
+def _minute(time: str) -> str:
+    """Write an instant to the minute: "2025-03-11 09:31Z"; empty for what is none."""
+    written = _INSTANT.fullmatch(time)
+    if written is None:
+        return ""
+    day, minute, zone = written.groups()
+    return day if minute is None else f"{day} {minute}{zone or ''}"
+
+
+def _text(data: Mapping[str, Any], name: str | None) -> str:
+    value = None if name is None else data.get(name)
+    if not isinstance(value, str) or binary_facts(value) is not None:
+        return ""
+    return cut(" ".join(value.split()), LINE_CHARS)
+
+
+def _people(value: Any) -> str:
+    """Name the people of a field: a text, an object with a name or an address, or a list of those."""
+    if isinstance(value, list):
+        people = [named for person in cast("list[Any]", value) if (named := _people(person))]
+        more = [f"{len(people) - _PEOPLE} more"] if len(people) > _PEOPLE else []
+        return ", ".join([*people[:_PEOPLE], *more])
+    if isinstance(value, dict):
+        person = cast("Mapping[str, Any]", value)
+        return next(
+            (named for key in ("name", "address", "email") if (named := _people(person.get(key)))), ""
+        )
+    return cut(_ADDRESS.sub("", " ".join(value.split())), _PERSON_CHARS) if isinstance(value, str) else ""
+
+
+def _amount(line: LineFields, data: Mapping[str, Any]) -> str:
+    amount = None if line.amount is None else data.get(line.amount)
+    if isinstance(amount, bool) or not isinstance(amount, int | float):
+        return ""
+    return cut(f"{amount} {_text(data, line.unit)}".strip(), _AMOUNT_CHARS)
