@@ -189,10 +189,10 @@ def endless_calendar(path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "write"),
     [
-        pytest.param("a.parquet", endless_parquet, marks=pytest.mark.soak),
+        ("a.parquet", endless_parquet),
         pytest.param("a.sqlite", endless_database, marks=pytest.mark.soak),
         pytest.param("a.xlsx", endless_workbook, marks=pytest.mark.soak),
-        ("a.ics", endless_calendar),
+        pytest.param("a.ics", endless_calendar, marks=pytest.mark.soak),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
