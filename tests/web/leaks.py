@@ -14,7 +14,7 @@ from headgate.model.rows import ShelfSummary
 from headgate.policy import allowance, clauses, cursors, decide
 from headgate.policy.capability import Use
 from headgate.store.engines import sqlite as sqlite_engine, store as engine
-from headgate.store.queries import aggregates, rows
+from headgate.store.queries import rows, summaries
 from headgate.store.search import meaning, visible_text
 
 Patch = pytest.MonkeyPatch
@@ -95,6 +95,16 @@ def count_words_of_hidden_text(patch: Patch) -> None:
         return made and replace(made, search_fields=scope.declaration.query.lexical_fields)
 
     patch.setattr(clauses, "word_condition", words)
+
+
+def extract_from_hidden_text(patch: Patch) -> None:
+    original = clauses.text_value
+
+    def value(scope: Any, query: Any) -> Any:
+        made = original(scope, query)
+        return made and replace(made, search_fields=scope.declaration.query.lexical_fields)
+
+    patch.setattr(clauses, "text_value", value)
 
 
 def search_outside_the_time(patch: Patch) -> None:
@@ -258,7 +268,7 @@ def time_of_the_whole_record(patch: Patch) -> None:
 
 def time_of_the_whole_shelf(patch: Patch) -> None:
     patch.setattr(
-        aggregates,
+        summaries,
         "_dated",
         lambda database, sid, *_: database.value("SELECT updated_at FROM shelf WHERE sid=?", (sid,)),
     )
@@ -301,6 +311,7 @@ LEAKS = [
     count_what_is_outside_the_time,
     search_hidden_text,
     count_words_of_hidden_text,
+    extract_from_hidden_text,
     search_outside_the_time,
     compare_hidden_text,
     compare_outside_the_time,

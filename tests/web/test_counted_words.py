@@ -14,8 +14,9 @@ from headgate.audit.activity import read_event
 from headgate.errors import RemoteRefused, Unsupported
 from headgate.model.grant import TimeConstraint
 from headgate.model.ids import ConnectionId, FieldName, StreamName
-from headgate.model.query import AggregateQuery, ExactFilter, Metric, SearchQuery
+from headgate.model.query import AggregateQuery, ExactFilter, Extraction, ExtractType, Metric, SearchQuery
 from headgate.reading.remote import RemoteResourceServer
+from headgate.store.search import counting, extracting
 from tests import postgres
 from tests.in_process import LocalProgram, local_program, record
 from tests.policy.worlds import grant, stream_grant
@@ -33,6 +34,19 @@ HOME_MAIL = (
     ("m4", "bob", "Insurance", "The cover of the house.", 4_000),
 )
 WORK_MAIL = (("m5", "ann", "The boat of the firm", "Its insurance is not paid.", 50_000),)
+LONG = "The story goes on. " * 1_500
+BILLS = (
+    ("b1", "cy", "Bill of May", "Dear Ann, the TOTAL is £12.50, due on 4 March 2026.", 0),
+    ("b2", "cy", "Bill of June", "The total\n  is: 1.234,50 EUR, due on 2026-04-01.", 0),
+    ("b3", "cy", "Bill of July", "The total is not known yet. It was due on 05/03/2026.", 0),
+    ("b4", "dan", "Bill of fish", "A refund: the total is -3. The total is 99.", 0),
+    # The phrase stands beyond the first pieces of a long text, and across two of them.
+    ("b5", "dan", "Bill, long", LONG[:8184] + " the total is 0.10. " + LONG, 0),
+    ("b6", "dan", "The total is 40.20", "The total is 41.20 in the body.", 0),
+)
+WORK_BILLS = (("b7", "cy", "Bill of the firm", "Here the total is 100", 0),)
+TOTAL = {"after": "the total is", "type": "number"}
+DUE = {"after": "due on", "type": "date"}
 ENGINES = ("file", *(("database",) if postgres.programs() else ()))
 
 
@@ -129,6 +143,11 @@ async def counted(
         secret = ("x1", "ann", "Boat insurance", "Boat insurance", 7_000_000)
         await program.ingest(hidden, "messages", mail(secret))
         await program.ingest(home, "messages", mail(secret, sent_at=BEFORE))
+        await program.ingest(home, "messages", mail(*BILLS))
+        await program.ingest(work, "messages", mail(*WORK_BILLS))
+        bill = ("x2", "ann", "Bill", "The total is 1,000,000.00, due on 1 January 2020.", 0)
+        await program.ingest(hidden, "messages", mail(bill))
+        await program.ingest(home, "messages", mail(bill, sent_at=BEFORE))
         await program.ingest(home, "notes", [record("n1", text="The boat")])
         both = (ConnectionId(home), ConnectionId(work))
         token = await program.grant(
@@ -280,6 +299,110 @@ async def test_the_log_names_the_fields_that_were_searched_and_holds_the_words(c
     assert not (await counted.logged()).words
 
 
+async def test_numbers_after_a_phrase_are_added_up_exactly(counted: Counted):
+    body, text = await counted.aggregate(metric="sum", extract=TOTAL, q="bill OR total")
+    assert body["value"] == "1384.30"
+    assert (body["filtered_record_count"], body["value_count"], body["missing_value_count"]) == (7, 6, 1)
+    assert body["extract"] == TOTAL
+    assert 'sum(messages) of the first number after "the total is" = 1384.30.' in text
+    assert "value_count=6 " in text
+    assert "missing_value_count=1 " in text
+    for metric, value in (("min", "-3"), ("max", "1234.50"), ("count", 6)):
+        body, _ = await counted.aggregate(metric=metric, extract=TOTAL)
+        assert (body["value"], body["filtered_record_count"], body["value_count"]) == (value, 12, 6)
+
+
+async def test_dates_after_a_phrase_have_a_first_and_a_last(counted: Counted):
+    for metric, value in (("min", "2026-03-04"), ("max", "2026-04-01"), ("count", 3)):
+        body, text = await counted.aggregate(metric=metric, extract=DUE, q="bill")
+        assert (body["value"], body["value_count"], body["missing_value_count"]) == (value, 3, 3)
+    assert "the first date" in text
+
+
+async def test_values_of_texts_are_grouped_filtered_and_read_in_named_fields(counted: Counted):
+    body, text = await counted.aggregate(metric="sum", extract=TOTAL, group_by="sender", q="bill OR total")
+    assert body["groups"] == [
+        {"key": "cy", "count": 4, "value": "1347.00", "missing_value_count": 1},
+        {"key": "dan", "count": 3, "value": "37.30"},
+    ]
+    assert '"cy"=1347.00 of 4 (1 missing)' in text
+    body, _ = await counted.aggregate(
+        metric="sum", extract=TOTAL, filter={"sender": "dan"}, **{"in": ["body"]}
+    )
+    assert body["value"] == "38.30"
+    body, _ = await counted.aggregate(
+        metric="max", extract=DUE, group_by_time="sent_at", granularity="month", q="bill"
+    )
+    assert [(group["key"], group["value"]) for group in body["groups"]] == [("2026-03-01", "2026-04-01")]
+    body, _ = await counted.aggregate(
+        metric="sum", extract=TOTAL, connection_id=counted.connections[1], group_by="sender", limit=1
+    )
+    assert (body["groups"], body["other_count"]) == ([{"key": "cy", "count": 1, "value": "100"}], 1)
+
+
+async def test_without_a_value_the_answer_is_nothing_and_says_so(counted: Counted):
+    wanted = {"after": "no such phrase", "type": "number"}
+    for metric, value in (("sum", "0"), ("min", None), ("count", 0)):
+        body, text = await counted.aggregate(metric=metric, extract=wanted)
+        assert (body["value"], body["value_count"], body["missing_value_count"]) == (value, 0, 12)
+        assert "No record has a value there." in text
+        body, text = await counted.aggregate(metric=metric, extract=TOTAL, q="zeppelin")
+        assert (body["value"], body["value_count"], body["missing_value_count"]) == (value, 0, 0)
+        assert "Nothing matched." in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "param"),
+    [
+        ({"metric": "sum", "extract": TOTAL, "field": "size"}, "field"),
+        ({"metric": "count_distinct", "extract": TOTAL}, "metric"),
+        ({"metric": "sum", "extract": DUE}, "metric"),
+        ({"metric": "sum", "extract": {"after": "x", "type": "word"}}, "extract"),
+        ({"metric": "sum", "extract": {"after": "x"}}, "extract"),
+        ({"metric": "sum", "extract": {"after": "", "type": "number"}}, "extract"),
+        ({"metric": "sum", "extract": {"after": "£", "type": "number"}}, "extract"),
+        ({"metric": "sum", "extract": {"after": "x" * 101, "type": "number"}}, "extract"),
+        ({"metric": "sum", "extract": TOTAL | {"before": "x"}}, "extract"),
+    ],
+)
+async def test_an_extraction_that_makes_no_sense_is_refused(
+    counted: Counted, arguments: dict[str, Any], param: str
+):
+    body, _ = await counted.aggregate(**arguments)
+    assert (body["error"]["code"], body["error"]["param"]) == ("invalid_request", param)
+    result = await counted.tool("aggregate", stream="messages", **arguments)
+    assert result["structuredContent"]["error"]["param"] == param
+
+
+async def test_a_field_that_is_hidden_gives_no_value_and_is_refused_like_an_unknown_one(counted: Counted):
+    for name in ("anything", "nope"):
+        body, _ = await counted.aggregate(metric="sum", extract=TOTAL, **{"in": [name]})
+        assert body["error"]["code"] == "field_not_granted"
+        assert body["error"]["message"].replace(name, "?") == "Field '?' is outside this grant."
+
+
+@pytest.mark.parametrize("bound", ["RECORDS_MOST", "CHARS_MOST"])
+async def test_more_texts_than_are_read_are_refused_with_what_to_narrow(
+    counted: Counted, monkeypatch: pytest.MonkeyPatch, bound: str
+):
+    for module in (counting, extracting):
+        if hasattr(module, bound):
+            monkeypatch.setattr(module, bound, 3)
+    body, _ = await counted.aggregate(metric="sum", extract=TOTAL)
+    assert (body["error"]["code"], body["error"]["param"]) == ("resource_limit", "extract")
+    assert "filter" in body["error"]["hint"]
+    if bound == "RECORDS_MOST":
+        body, _ = await counted.aggregate(metric="sum", extract=TOTAL, filter={"sender": "dan"})
+        assert body["value"] == "37.30"
+
+
+async def test_the_log_names_the_fields_that_values_were_read_from_and_holds_the_phrase(counted: Counted):
+    await counted.rest(metric="sum", q="bill", **_written({"extract": TOTAL, "in": ["body"]}))
+    event = await counted.logged()
+    assert event.words == 'bill "the total is"'
+    assert [set(part.fields) for part in event.parts] == [{"body"}] * 2
+
+
 async def test_a_remote_resource_server_is_asked_the_same(counted: Counted):
     remote = counted.remote()
     words = AggregateQuery(
@@ -291,6 +414,10 @@ async def test_a_remote_resource_server_is_asked_the_same(counted: Counted):
         filters=(ExactFilter(FieldName("sender"), "ann"),),
     )
     assert (await remote.aggregate(words)).body()["value"] == 301
+    total = AggregateQuery(
+        StreamName("messages"), Metric.SUM, extract=Extraction("the total is", ExtractType.NUMBER), q="bill"
+    )
+    assert (await remote.aggregate(total)).body()["value"] == "1344.10"
     only = SearchQuery("insurance", in_fields=(FieldName("body"),), limit=0)
     assert (await remote.search(only)).body()["meta"]["count"] == 2
     with pytest.raises(RemoteRefused) as refused:
@@ -304,6 +431,10 @@ async def test_a_remote_resource_server_is_asked_the_same(counted: Counted):
     ("query", "param"),
     [
         (AggregateQuery(StreamName("messages"), Metric.COUNT, q="boat"), "q"),
+        (
+            AggregateQuery(StreamName("messages"), Metric.SUM, extract=Extraction("is", ExtractType.NUMBER)),
+            "extract",
+        ),
         (SearchQuery("boat", in_fields=(FieldName("body"),)), "in"),
         (SearchQuery("boat", limit=0), "limit"),
     ],

@@ -65,6 +65,9 @@ def added(*parts: st.SearchStrategy[list[tuple[str, str]]]) -> st.SearchStrategy
 
 
 EXPAND_LIMIT = st.just([]) | one_of("1", "9").map(lambda n: [("expand_limit[attachments]", n)])
+EXTRACT = st.tuples(one_of(*WORDS, "amber birch"), one_of("number", "date")).map(
+    lambda found: [("extract[after]", found[0]), ("extract[type]", found[1])]
+)
 LIST = st.tuples(
     one_of(*STREAMS).map(lambda name: f"/v1/streams/{name}/records"),
     added(
@@ -162,9 +165,18 @@ AGGREGATE = st.tuples(
             connection_id=CONNECTION, connector_instance_id=CONNECTION, time_zone=one_of("UTC", "Asia/Tokyo"),
             connector_key=CONNECTOR, connector_id=CONNECTOR, q=one_of(*WORDS, *QUERIES), **{"in": IN},
         ),
-        FILTERS,
+        FILTERS, st.just([]) | EXTRACT,
     ),
 )  # fmt: skip
+#: Values after words.
+WORD_VALUES = st.tuples(
+    st.just("/v1/streams/messages/aggregate"),
+    added(
+        one_of("count", "sum", "min", "max").map(lambda metric: [("metric", metric)]),
+        EXTRACT,
+        pairs(group_by=one_of("sender"), q=one_of(*WORDS), **{"in": IN}),
+    ),
+)
 #: Numbers over the records that hold words.
 WORD_NUMBERS = st.tuples(
     st.just("/v1/streams/messages/aggregate"),
@@ -234,6 +246,7 @@ CLEAN = st.one_of(
     NOTES,
     GROUPS,
     WORD_NUMBERS,
+    WORD_VALUES,
     PLACES,
     STREAM_PLACES,
 )

@@ -25,8 +25,22 @@ from tests.schema.declarations import declaration
 SINCE = 1_772_323_200_000_000  # 2026-03-01
 VISIBLE = ("id", "sender", "subject", "sent_at", "size")
 WORDS = ("amber", "birch", "cedar", "delta", "ember", "fjord")
+#: What stands between them, to be read after them.
+NUMBERS = ("12.50", "-3", "7", "2026-03-04")
 #: Words that only hidden text holds: other forms of the visible ones, and such as a typing error away.
-_HIDDEN_WORDS = (*WORDS, "ambers", "birches", "cedars", "fjords", "embers", "fjort", "deltas", "ambrer")
+_HIDDEN_WORDS = (
+    *WORDS,
+    *NUMBERS,
+    "40",
+    "ambers",
+    "birches",
+    "cedars",
+    "fjords",
+    "embers",
+    "fjort",
+    "deltas",
+    "ambrer",
+)
 #: Who and what a rule of the owner hides.
 RULED = "zeppelin"
 #: Bookmarks are random on purpose, and search cursors hold the engine's own numbers, sealed.
@@ -118,7 +132,7 @@ class Twin:
 def _visible(dice: random.Random, key: str, turn: int) -> dict[str, Any]:
     return {
         "sender": dice.choice(("ann", "bob", "cy")),
-        "subject": " ".join(dice.choices(WORDS, k=dice.randint(1, 6))),
+        "subject": " ".join(dice.choices((*WORDS, *NUMBERS), k=dice.randint(1, 6))),
         "sent_at": f"2026-03-{dice.randint(1, 28):02}T{dice.randint(0, 23):02}:00:00Z",
         "size": dice.randint(0, 9),
         "emitted_at": f"2026-04-01T00:00:{turn % 60:02}Z",

@@ -16,7 +16,16 @@ from headgate.errors import InvalidRequest
 from headgate.model.declaration import Cardinality
 from headgate.model.grant import TimeConstraint
 from headgate.model.ids import BlobId, ConnectionId, FieldName, RecordId, StreamName
-from headgate.model.query import Count, Filter, Granularity, Metric, Order, SearchMode, SearchSort
+from headgate.model.query import (
+    Count,
+    ExtractType,
+    Filter,
+    Granularity,
+    Metric,
+    Order,
+    SearchMode,
+    SearchSort,
+)
 
 #: How long a bookmark of changes stays valid; the store may discard older changes.
 BOOKMARK_DAYS = 180
@@ -119,6 +128,14 @@ class WordCondition(msgspec.Struct, frozen=True):
     search_fields: tuple[FieldName, ...]
 
 
+class TextValue(msgspec.Struct, frozen=True):
+    """The first value of a type after a phrase, in the first of these granted fields that has one."""
+
+    phrase: Term
+    type: ExtractType
+    search_fields: tuple[FieldName, ...]
+
+
 class AggregatePlan(msgspec.Struct, frozen=True):
     """Compute a number over the reach, or one for each group."""
 
@@ -131,6 +148,18 @@ class AggregatePlan(msgspec.Struct, frozen=True):
     filters: tuple[Filter, ...] = ()
     limit: int = 10
     words: WordCondition | None = None
+    #: What the metric is of, in place of a field.
+    extract: TextValue | None = None
+
+    @property
+    def reads_texts(self) -> bool:
+        """Whether words are looked for."""
+        return self.words is not None or self.extract is not None
+
+    @property
+    def has_values(self) -> bool:
+        """Whether it is computed from a value of each record."""
+        return self.field is not None or self.extract is not None
 
 
 class SearchReach(msgspec.Struct, frozen=True):
@@ -219,6 +248,7 @@ class BlobPlan(msgspec.Struct, frozen=True):
 
 MAX_TERMS = 64
 MAX_QUERY_CHARS = 512
+MAX_PHRASE_CHARS = 100
 _PIECE = re.compile(r'(-?)"([^"]*)"?|([^\s"]+)')
 _OR = "OR"
 
@@ -233,6 +263,16 @@ def parse_terms(q: str) -> tuple[Term, ...]:
     if sum(1 + len(term.alternatives) for term in terms) > MAX_TERMS:
         raise InvalidRequest(f"q must hold at most {MAX_TERMS} words or phrases.", param="q")
     return terms
+
+
+def phrase_of(after: str) -> Term:
+    """Read the phrase that a value follows."""
+    words = tuple(after.split())
+    if len(after) > MAX_PHRASE_CHARS or not _has_word(words):
+        raise InvalidRequest(
+            f"after needs a word, and has at most {MAX_PHRASE_CHARS} characters.", param="extract"
+        )
+    return Term(words, is_strict=True)
 
 
 def _term(piece: re.Match[str]) -> Term | None:

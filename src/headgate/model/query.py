@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Annotated
 
 import msgspec
 
@@ -148,6 +149,20 @@ class WindowQuery(msgspec.Struct, frozen=True):
     key_digest: bytes | None = None
 
 
+class ExtractType(StrEnum):
+    """What is read from a text."""
+
+    NUMBER = "number"
+    DATE = "date"
+
+
+class Extraction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The first number or date after a phrase in a record's texts."""
+
+    after: Annotated[str, msgspec.Meta(min_length=1)]
+    type: ExtractType
+
+
 class AggregateQuery(msgspec.Struct, frozen=True):
     """One number, or one number for each group; both keys make a group of each pair of a value and a bucket."""
 
@@ -165,6 +180,8 @@ class AggregateQuery(msgspec.Struct, frozen=True):
     #: Only records that hold all of these words, in any searched field or in those of ``in_fields``.
     q: str | None = None
     in_fields: tuple[FieldName, ...] | None = None
+    #: What the metric is of, in place of a field.
+    extract: Extraction | None = None
 
 
 class SearchMode(StrEnum):

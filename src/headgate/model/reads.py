@@ -23,6 +23,7 @@ from headgate.model.query import (
     ChangesQuery,
     Count,
     ExpandRequest,
+    Extraction,
     Filter,
     Granularity,
     ListQuery,
@@ -37,6 +38,7 @@ from headgate.model.query import (
 Text = Annotated[str, Meta(min_length=1)]
 Texts = Annotated[list[Text], Meta(min_length=1)]
 Limit = Annotated[int, Meta(ge=1, le=100)]
+HitLimit = Annotated[int, Meta(ge=0, le=100)]
 Context = Annotated[int, Meta(ge=0, le=8192)]
 _JSON_NAMES = {"ge": "minimum", "le": "maximum"}
 #: Where an argument stands in the other surface: in the path of REST, or nowhere.
@@ -67,6 +69,12 @@ _EXPAND_LIMIT = _arg(
 )
 _REST_WORDS = 'Words, `"words in a row"`, `beginnings*`, `-without`, `this OR that`.'
 _IN = _arg("Only these fields are searched.")
+_EXTRACT = _arg(
+    'In place of field: {"after": "the total is", "type": "number"|"date"}, the first one after the phrase in '
+    "searched text.",
+    rest="`extract[after]=the total is` and `extract[type]=number` or `date`, in place of `field`: the first one "
+    "after the phrase in a record's searched text.",
+)
 _REST_FILTER = "`filter[field]=value`, or `filter[field][gte|gt|lte|lt]=value` on fields that declare it."
 _FILTER = _arg(
     "Typed: field to value, or to a range {gte,gt,lte,lt}. Use fields with eq or r= in schema.",
@@ -138,6 +146,7 @@ class AggregateRead(Read, frozen=True):
         Text | None, _arg("Only records that hold all these words, as in search.", rest=_REST_WORDS)
     ] = None
     in_fields: Annotated[Texts | None, _IN] = None
+    extract: Annotated[Extraction | None, _EXTRACT] = None
     connection_id: Annotated[Text | None, _CONNECTION] = None
     connector_key: Annotated[Text | None, _CONNECTOR] = None
 
@@ -150,9 +159,7 @@ class SearchRead(Read, frozen=True):
     query: Annotated[Text | None, _arg("Same as q.", at=ONLY_TOOL)] = None
     streams: Annotated[Texts | None, _arg("Only these streams.")] = None
     in_fields: Annotated[Texts | None, _IN] = None
-    limit: Annotated[Annotated[int, Meta(ge=0, le=100)] | None, _arg("Hits; default 25. 0 only counts.")] = (
-        None
-    )
+    limit: Annotated[HitLimit | None, _arg("Hits; default 25. 0 only counts.")] = None
     cursor: Annotated[Text | None, _CURSOR] = None
     # A server with a model offers the other modes as well.
     mode: Annotated[SearchMode | None, _arg("Default lexical.", at=ONLY_TOOL, enum=["lexical"])] = None
@@ -261,7 +268,7 @@ def _schema_of(kind: inspect.Type) -> dict[str, Any]:
             return {"type": "string", "enum": [str(choice) for choice in names]}
         case inspect.ListType():
             return {"type": "array", "items": {"type": "string"}}
-        case inspect.DictType():
+        case inspect.DictType() | inspect.StructType():
             return {"type": "object"}
         case _:
             return {"type": "string"}
@@ -338,6 +345,7 @@ def aggregate_query(read: AggregateRead, filters: tuple[Filter, ...]) -> Aggrega
         filters=filters,
         q=read.q,
         in_fields=fields(read.in_fields),
+        extract=read.extract,
         connection_id=connection(read.connection_id),
         connector_key=connector(read.connector_key),
     )

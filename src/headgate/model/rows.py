@@ -78,10 +78,14 @@ class Aggregate(msgspec.Struct, frozen=True):
     missing_count: int | None = None
     #: How many have one that cannot be read as the field's type, and so is not in the result either.
     unreadable_count: int | None = None
+    #: How many records have a value in their texts; None where none was looked for.
+    value_count: int | None = None
     #: How the words were understood that all these records hold; None where there were none.
     understood: Understood | None = None
     #: Whether the word index is still being filled: of the records that are not in it yet only some are counted.
     is_index_building: bool = False
+    #: Records that have no value in the result, because they are not what was stored.
+    damaged: tuple[RecordId, ...] = ()
 
 
 class Snippet(msgspec.Struct, frozen=True):

@@ -257,6 +257,13 @@ class GroupBody(TypedDict, total=False):
     unreadable_value_count: int
 
 
+class ExtractBody(TypedDict, total=False):
+    """What a number is of that was read from texts."""
+
+    after: str
+    type: str
+
+
 class AggregateMeta(PageMeta, total=False):
     """What to know about a number."""
 
@@ -284,6 +291,8 @@ class AggregateBody(TypedDict, total=False):
     groups: list[GroupBody]
     other_count: int
     q: str
+    extract: ExtractBody
+    value_count: int
     links: dict[str, Any]
     meta: AggregateMeta
 

@@ -19,8 +19,9 @@ from headgate.model.declaration import Field, FieldKind, RangeOperator
 from headgate.model.grant import TimeConstraint
 from headgate.model.ids import FieldName
 from headgate.model.instants import instant, is_date
-from headgate.model.plan import ExpandPlan, WordCondition, parse_terms
+from headgate.model.plan import ExpandPlan, TextValue, WordCondition, parse_terms, phrase_of
 from headgate.model.query import (
+    AggregateQuery,
     ExactFilter,
     ExpandRequest,
     Filter,
@@ -309,25 +310,32 @@ def _check_searched(scopes: Sequence[StreamScope], names: Sequence[FieldName], u
             authorize(next(seen, scopes[0]), name, uses[0])
 
 
-def word_condition(
-    scope: StreamScope, q: str | None, names: Sequence[FieldName] | None
-) -> WordCondition | None:
+def word_condition(scope: StreamScope, query: AggregateQuery) -> WordCondition | None:
     """Resolve the words that counted records hold, and the fields that hold them."""
-    if q is None:
-        if names is not None:
-            raise InvalidRequest("in needs q.", param="in")
+    if query.q is None:
         return None
-    terms = parse_terms(q)
+    return WordCondition(parse_terms(query.q), _text_fields(scope, query.in_fields, "q"))
+
+
+def text_value(scope: StreamScope, query: AggregateQuery) -> TextValue | None:
+    """Resolve the value that is read from texts, and the fields that it is looked for in."""
+    if query.extract is None:
+        return None
+    fields = _text_fields(scope, query.in_fields, "extract")
+    return TextValue(phrase_of(query.extract.after), query.extract.type, fields)
+
+
+def _text_fields(scope: StreamScope, names: Sequence[FieldName] | None, param: str) -> tuple[FieldName, ...]:
     if names is not None:
         _check_searched([scope], names, [Use.LEXICAL_SEARCH])
     fields = searched_fields(scope, Use.LEXICAL_SEARCH, names)
     if not fields:
         raise InvalidRequest(
             f"Stream '{scope.stream}' has no field that can be searched by words.",
-            param="q",
-            hint="Leave q out, and narrow with filter.",
+            param=param,
+            hint=f"Leave {param} out, and narrow with filter.",
         )
-    return WordCondition(terms, tuple(authorize(scope, name, Use.LEXICAL_SEARCH).name for name in fields))
+    return tuple(authorize(scope, name, Use.LEXICAL_SEARCH).name for name in fields)
 
 
 def search_filters(scopes: Sequence[StreamScope], query: SearchQuery) -> tuple[Filter, ...]:

@@ -49,6 +49,7 @@ from headgate.model.query import (
     AggregateQuery,
     BlobQuery,
     ChangesQuery,
+    ExtractType,
     Granularity,
     ListQuery,
     Metric,
@@ -216,7 +217,8 @@ def decide_aggregate(allowance: Allowance, query: AggregateQuery) -> Decision[Ag
         then_by=None if query.group_by is None else _time_groups(scope, query),
         filters=clauses.filters(scope, query.filters),
         limit=query.limit,
-        words=clauses.word_condition(scope, query.q, query.in_fields),
+        words=clauses.word_condition(scope, query),
+        extract=clauses.text_value(scope, query),
     )
     return Decision(plan, (scope,))
 
@@ -388,12 +390,13 @@ _GRANULARITIES = ", ".join(Granularity)
 
 
 def _refuse_aggregate_mix(query: AggregateQuery) -> None:
+    _refuse_text_mix(query)
     is_count = query.metric is Metric.COUNT
     by_time = query.group_by_time is not None
     for broken, param, message in (
         (is_count and query.field is not None, "field", "count takes no field."),
         (
-            not is_count and query.field is None,
+            not is_count and query.field is None and query.extract is None,
             "field",
             f"{query.metric} needs a field, of those that the schema flags with a={query.metric}.",
         ),
@@ -410,10 +413,27 @@ def _refuse_aggregate_mix(query: AggregateQuery) -> None:
             raise InvalidRequest(message, param=param)
 
 
+def _refuse_text_mix(query: AggregateQuery) -> None:
+    extract = query.extract
+    if extract is None:
+        if query.in_fields is not None and query.q is None:
+            raise InvalidRequest("in needs q or extract.", param="in")
+        return
+    is_date = extract.type is ExtractType.DATE
+    for broken, param, message in (
+        (query.field is not None, "field", "extract takes the place of field."),
+        (query.metric is Metric.COUNT_DISTINCT, "metric", "Of extract there is count, sum, min and max."),
+        (is_date and query.metric is Metric.SUM, "metric", "Dates have no sum."),
+    ):
+        if broken:
+            raise InvalidRequest(message, param=param)
+
+
 def _refuse_aggregate_extras(query: AggregateQuery) -> None:
     """Refuse what the core protocol does not have: words, grouped metrics other than counts, and two keys."""
-    if query.q is not None:
-        raise InvalidRequest("q is not open to clients here.", param="q")
+    for param in ("q", "extract"):
+        if getattr(query, param) is not None:
+            raise InvalidRequest(f"{param} is not open to clients here.", param=param)
     by_value, by_time = query.group_by is not None, query.group_by_time is not None
     if by_value and by_time:
         raise InvalidRequest("Pass group_by or group_by_time, not both.", param="group_by")

@@ -9,7 +9,7 @@ from headgate.model.ids import FieldName
 from headgate.model.plan import AggregatePlan, TimeGroups
 from headgate.model.query import AggregateQuery
 from headgate.model.rows import Aggregate, Group
-from headgate.model.warning import index_building
+from headgate.model.warning import index_building, records_damaged
 from headgate.policy.decide import decide_aggregate
 from headgate.reading.home import CurrentRead, Served, meta
 from headgate.reading.links import aggregate_link
@@ -21,7 +21,7 @@ async def aggregate(read: CurrentRead, query: AggregateQuery) -> Served:
     """Compute a number, or one for each group."""
     plan = decide_aggregate(read.decisions.allowance, query).plan
     # Words are looked for in the thread of searches.
-    turns = read.home.computations if plan.words is None else read.home.searches
+    turns = read.home.searches if plan.reads_texts else read.home.computations
     async with turns.of(read.context.access):
         numbers = await read.home.store.aggregate(plan)
     body = _body(query, plan, numbers)
@@ -33,9 +33,10 @@ async def aggregate(read: CurrentRead, query: AggregateQuery) -> Served:
 
 
 def _meta(read: CurrentRead, numbers: Aggregate) -> Body | msgspec.Raw:
-    if numbers.understood is None:
-        return read.meta()
     lacks = (index_building(),) if numbers.is_index_building else ()
+    lacks += tuple(records_damaged(numbers.damaged))
+    if numbers.understood is None:
+        return read.meta(lacks)
     return meta((*read.context.warnings, *lacks)) | {"understood": understood_body(numbers.understood)}
 
 
@@ -58,8 +59,11 @@ def _body(query: AggregateQuery, plan: AggregatePlan, numbers: Aggregate) -> Bod
         body["q"] = query.q
     if query.in_fields is not None:
         body["in"] = list(query.in_fields)
+    if query.extract is not None:
+        body |= {"extract": query.extract, "value_count": numbers.value_count}
     if numbers.missing_count is not None:
         body["missing_value_count"] = numbers.missing_count
+    if numbers.unreadable_count is not None:
         body["unreadable_value_count"] = numbers.unreadable_count
     if numbers.groups is None:
         return body | {"value": numbers.value}
@@ -72,7 +76,7 @@ def _group_row(plan: AggregatePlan, group: Group) -> Body:
         "key": group.key,
         **({} if plan.then_by is None else {"time": group.time}),
         "count": group.count,
-        **({} if plan.field is None else {"value": group.value}),
+        **({"value": group.value} if plan.has_values else {}),
         # Few groups have any: a group without these members has none.
         **({"missing_value_count": group.missing_count} if group.missing_count else {}),
         **({"unreadable_value_count": group.unreadable_count} if group.unreadable_count else {}),
@@ -82,5 +86,6 @@ def _group_row(plan: AggregatePlan, group: Group) -> Body:
 def _aggregated_fields(plan: AggregatePlan) -> tuple[FieldName, ...]:
     keys = (key.field if isinstance(key, TimeGroups) else key for key in (plan.group_by, plan.then_by))
     named = [plan.field, *keys, *(condition.field for condition in plan.filters)]
-    named += () if plan.words is None else plan.words.search_fields
+    for texts in (plan.words, plan.extract):
+        named += () if texts is None else texts.search_fields
     return tuple(dict.fromkeys(name for name in named if name is not None))

@@ -149,6 +149,7 @@ def _expand(requests: Iterable[ExpandRequest]) -> Params:
 _WRITTEN: Mapping[str, Callable[[Any], Params]] = {
     "fields": lambda names: [("fields", ",".join(names))],
     "in_fields": lambda names: [("in", ",".join(names))],
+    "extract": lambda wanted: [("extract[after]", wanted.after), ("extract[type]", wanted.type)],
     "streams": lambda names: [("streams[]", name) for name in names],
     "filters": _filters,
     "expand": _expand,

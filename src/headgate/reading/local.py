@@ -86,7 +86,9 @@ class LocalResourceServer(msgspec.Struct):
 
     def aggregate(self, query: AggregateQuery) -> CoroutineType[Any, Any, ReadAnswer]:
         """Compute a number, or one for each group."""
-        return self._answer(aggregate, query, words=self._logged(query.q))
+        phrase = None if query.extract is None else f'"{query.extract.after}"'
+        words = " ".join(filter(None, (query.q, phrase)))
+        return self._answer(aggregate, query, words=self._logged(words or None))
 
     def search(
         self, query: SearchQuery, *, line_chars: int | None = None

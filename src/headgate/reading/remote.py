@@ -30,6 +30,7 @@ from headgate.model.query import (
     AggregateQuery,
     BlobQuery,
     ChangesQuery,
+    Extraction,
     ListQuery,
     RecordQuery,
     SchemaQuery,
@@ -109,6 +110,7 @@ class _Narrowed(msgspec.Struct, rename={"in_fields": "in"}):
 
     q: str | None = None
     in_fields: tuple[str, ...] | None = None
+    extract: Extraction | None = None
 
 
 class _NarrowedSearch(msgspec.Struct):
@@ -247,13 +249,13 @@ class RemoteResourceServer:
     async def aggregate(self, query: AggregateQuery) -> ReadAnswer:
         """Ask for a number; one of all records is none of those that hold some words."""
         answer = await self._read(links.aggregate_link(query), _Number, _Groups)
-        if query.q is not None:
+        if query.q is not None or query.extract is not None:
             about = _understood(answer, _Narrowed)
-            if (about.q, about.in_fields) != (query.q, query.in_fields):
+            if (about.q, about.in_fields, about.extract) != (query.q, query.in_fields, query.extract):
                 raise Unsupported(
-                    "This resource server counts no words.",
-                    param="q",
-                    hint="Leave q and in out: search shows the records.",
+                    "This resource server counts no words and extracts no values.",
+                    param="extract" if query.q is None else "q",
+                    hint="Leave q, in and extract out: search shows the records.",
                 )
         return answer
 

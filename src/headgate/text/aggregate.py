@@ -22,6 +22,8 @@ _KEY_WINDOW = 4096
 _MARK_CHARS = 8
 _CURSOR = re.compile(r"(\d{1,3})(?::(\d{1,9}):([0-9a-f]{8}))?")
 _FILE = ("binary_field", "mime_type", "size_chars")
+#: A number with all its digits, which is sent as a text.
+_DECIMAL = re.compile(r"-?[0-9]{1,60}(?:\.[0-9]{1,60})?")
 _GAPS = ("missing", "unreadable")
 
 
@@ -52,16 +54,21 @@ def aggregate_text(body: AggregateBody, first: int = 0) -> str:
     """Write the text of an aggregate from its body, with its groups from the given one on."""
     what = _what(body)
     counted = f"filtered_record_count={json_text(body.get('filtered_record_count'))}"
+    if "extract" in body:
+        counted += f"; value_count={json_text(body.get('value_count'))} (records with a value)"
     if missing := body.get("missing_value_count"):
-        counted += f"; missing_value_count={missing} (records without a value in field; not in the result)"
+        where = "after the phrase" if "extract" in body else "in field"
+        counted += f"; missing_value_count={missing} (records without a value {where}; not in the result)"
     if unreadable := body.get("unreadable_value_count"):
         counted += (
             f"; unreadable_value_count={unreadable} (records whose value does not fit the field's type; "
             "not in the result)"
         )
     counted = "\n".join([" ".join([counted, *warning_facts(body)]), *understood_line(body)])
-    if "q" in body and body.get("filtered_record_count") == 0:
+    if ("q" in body or "extract" in body) and body.get("filtered_record_count") == 0:
         counted += "\nNothing matched. Try fewer or other words, or a beginning* with a star."
+    elif "extract" in body and body.get("value_count") == 0:
+        counted += "\nNo record has a value there. Try another phrase, as the texts write it."
     groups = body.get("groups")
     if groups is None:
         return f"{what} = {_value(body.get('value'))}. {counted}"
@@ -101,6 +108,10 @@ def _cut_key(group: Json, at: int, limit_chars: int) -> Json:
 
 def _what(body: AggregateBody) -> str:
     what = f"{name(str(body.get('metric')))}({name(str(body.get('stream')))})"
+    extract = body.get("extract")
+    if extract:
+        kind, after = name(str(extract.get("type"))), json_text(cut(str(extract.get("after")), _KEY_CHARS))
+        return f"{what} of the first {kind} after {after}"
     field = body.get("field")
     return f"{what} field={name(str(field))}" if field else what
 
@@ -165,7 +176,9 @@ def _key(key: Any, at: int) -> str:
 
 
 def _value(value: Any) -> str:
-    return json_text(cut(value, _KEY_CHARS) if isinstance(value, str) else value)
+    if isinstance(value, str):
+        return value if _DECIMAL.fullmatch(value) else json_text(cut(value, _KEY_CHARS))
+    return json_text(value)
 
 
 def _mark(key: str) -> str:

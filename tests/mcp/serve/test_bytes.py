@@ -49,8 +49,8 @@ def sizes(outcome: Outcome) -> list[int]:
     ]
 
 
-def test_the_list_of_tools_has_at_most_14_000_bytes():
-    assert len(msgspec.json.encode({"tools": TOOLS})) <= 14_000
+def test_the_list_of_tools_has_at_most_12_000_bytes():
+    assert len(msgspec.json.encode({"tools": TOOLS})) <= 12_000
 
 
 @pytest.mark.parametrize("words", ["canal", "canal gloves", "bridge"])

@@ -20,7 +20,7 @@ BY_NAME = {tool["name"]: tool for tool in TOOLS}
 def test_there_are_exactly_six_tools_and_they_are_small():
     assert [tool["name"] for tool in TOOLS] == NAMES
     assert list(TOOL_HANDLERS) == NAMES
-    assert len(msgspec.json.encode({"tools": TOOLS})) <= 14_000
+    assert len(msgspec.json.encode({"tools": TOOLS})) <= 12_000
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -62,9 +62,9 @@ BUGS = (
         "S2-08 S2-12",
         "aggregate takes no connection_id",
         _READS,
-        "    in_fields: Annotated[Texts | None, _IN] = None\n"
+        "    extract: Annotated[Extraction | None, _EXTRACT] = None\n"
         "    connection_id: Annotated[Text | None, _CONNECTION] = None\n",
-        "    in_fields: Annotated[Texts | None, _IN] = None\n",
+        "    extract: Annotated[Extraction | None, _EXTRACT] = None\n",
     ),
     Bug(
         "S2-09 S2-13",

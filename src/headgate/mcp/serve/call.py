@@ -71,6 +71,7 @@ _ALLOWED: Mapping[str, Sequence[str]] = {
     for argument in reads.arguments_of(read)
     if "enum" in argument.schema
 }
+_EXTRACT_HINT = 'extract is {"after": a phrase, "type": "number" or "date"}.'
 #: Names that models use for an argument, and what they mean; the first that the tool has is meant.
 _MEANT: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(("text", "search", "words", "term", "keywords"), ("q",)),
@@ -116,6 +117,8 @@ def _mistake(message: str, arguments: Mapping[str, Any], names: Sequence[str]) -
             param=param,
             hint=f"{param} is one of {', '.join(_ALLOWED[param])}.",
         )
+    if param == "extract":
+        return InvalidRequest(f"{message}.", param=param, hint=_EXTRACT_HINT)
     kinds = {"filter": InvalidFilter, "expand_limit": InvalidExpand, "expand": InvalidExpand}
     return kinds.get(param, InvalidRequest)(f"{message}.", param=param or None)
 

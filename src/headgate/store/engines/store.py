@@ -42,12 +42,13 @@ from headgate.store.changes import accounts, declare, hiding, ingest
 from headgate.store.changes.vector_making import VectorStore, VectorThread, model_key
 from headgate.store.changes.writer import NoWriter, Writer
 from headgate.store.models.model import MeaningModel
-from headgate.store.queries.aggregates import aggregate, summaries
+from headgate.store.queries.aggregates import aggregate
 from headgate.store.queries.changes import changes
 from headgate.store.queries.pages import find_key, looks_at_all, page
 from headgate.store.queries.rows import marked_records
+from headgate.store.queries.summaries import summaries
 from headgate.store.queries.windows import find_blobs, windows
-from headgate.store.search.counting import aggregate_matches
+from headgate.store.search.counting import aggregate_texts
 from headgate.store.search.find import find
 from headgate.store.search.meaning import AskedMeaning, SearchMemory, question_text
 from headgate.store.sql.catalog import Catalog
@@ -156,12 +157,9 @@ class Store:
 
     async def aggregate(self, plan: AggregatePlan) -> Aggregate:
         """Compute a number, or one for each group, exactly."""
-        words = plan.words
-        if words is not None:
+        if plan.reads_texts:
             return await self._readers.searching(
-                lambda database, catalog: aggregate_matches(
-                    database, catalog, self._memory.segments, plan, words
-                )
+                lambda database, catalog: aggregate_texts(database, catalog, self._memory.segments, plan)
             )
         return await self._readers.long(lambda database, catalog: aggregate(database, catalog, plan))
 

@@ -40,7 +40,7 @@ _DATES = tuple(
 )
 _AMBIGUOUS = _DATES[-1]
 #: Digits in groups, or with a fraction. What has neither is a word as it stands.
-_NUMBER = re.compile(
+NUMBER = re.compile(
     r"(?<![\d.,'\u2019])(?:\d{1,3}(?:(?P<group>[.,'\u2019\u00a0\u202f])\d{3})(?:(?P=group)\d{3})*|\d+)"
     r"(?:(?P<point>[.,])\d+)?(?![\d]|[.,]\d)"
 )
@@ -75,16 +75,33 @@ def normal_forms(text: str) -> Iterator[tuple[int, int, str]]:
         yield from _dates(text)
 
 
+def dates_in(text: str) -> list[tuple[int, int, str]]:
+    """Find dates in order: where each starts and ends, and the day as in ISO 8601; of two readings the one with the day first."""
+    places: dict[tuple[int, int], str] = {}
+    for pattern, match in _date_matches(text):
+        for form in _date_forms(pattern, match):
+            places.setdefault(match.span(), form[1:])
+    return sorted(
+        ((start, end, day) for (start, end), day in places.items()), key=lambda place: (place[0], -place[1])
+    )
+
+
 def _dates(text: str) -> Iterator[tuple[int, int, str]]:
-    """Find dates around years: looking for them everywhere would take long."""
     places = {
         (*match.span(), form)
-        for year in _YEAR_DIGITS.finditer(text)
-        for pattern in _DATES
-        for match in pattern.finditer(text, max(0, year.start() - _AROUND_CHARS), year.end() + _AROUND_CHARS)
+        for pattern, match in _date_matches(text)
         for form in _date_forms(pattern, match)
     }
     yield from sorted(places)
+
+
+def _date_matches(text: str) -> Iterator[tuple[re.Pattern[str], re.Match[str]]]:
+    """Look for dates around years: looking for them everywhere would take long."""
+    for year in _YEAR_DIGITS.finditer(text):
+        for pattern in _DATES:
+            low, high = max(0, year.start() - _AROUND_CHARS), year.end() + _AROUND_CHARS
+            for match in pattern.finditer(text, low, high):
+                yield pattern, match
 
 
 def _date_forms(pattern: re.Pattern[str], match: re.Match[str]) -> Iterator[str]:
@@ -98,7 +115,7 @@ def _date_forms(pattern: re.Pattern[str], match: re.Match[str]) -> Iterator[str]
 
 
 def _numbers(text: str) -> Iterator[tuple[int, int, str]]:
-    for match in _NUMBER.finditer(text):
+    for match in NUMBER.finditer(text):
         group, point = match["group"], match["point"]
         if group is None and point is None:
             continue

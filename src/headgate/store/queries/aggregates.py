@@ -8,23 +8,20 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from decimal import Context, Decimal
 from typing import Any, NamedTuple
-
-import msgspec
-from msgspec.structs import replace
 
 from headgate.errors import ResourceLimit
 from headgate.model.declaration import FieldKind
 from headgate.model.ids import FieldName
 from headgate.model.instants import DAY_US, iso
-from headgate.model.plan import AggregatePlan, Reach, TimeGroups
-from headgate.model.query import Metric
-from headgate.model.rows import Aggregate, Group, ShelfSummary
+from headgate.model.plan import AggregatePlan, TimeGroups
+from headgate.model.query import ExtractType, Metric
+from headgate.model.rows import Aggregate, Group
 from headgate.store.format.columns import Column, ColumnKind
-from headgate.store.format.records import ANY_FIELD
 from headgate.store.format.streams import StreamTable
 from headgate.store.queries import calendar
 from headgate.store.queries.scope import SqlScope, VisibleRows, column_of, scope_of, visible_rows
@@ -41,27 +38,70 @@ _WIDE = Context(prec=1200)
 _NOTHING = Decimal(0)
 
 
+#: What is read from a text, as it is added up and compared: a number, or the ordinal of a day.
+ReadValue = Decimal | int
+
+
+class ReadableTexts(NamedTuple):
+    """The row numbers of the only records that may have a value in their texts, and what reads the values of some."""
+
+    rids: Sequence[int]
+    read: Callable[[Sequence[int]], Mapping[int, ReadValue]]
+    #: Most of them that are read.
+    most: int
+
+
 def aggregate(
-    database: Database, catalog: Catalog, plan: AggregatePlan, among: Sequence[int] | None = None
+    database: Database,
+    catalog: Catalog,
+    plan: AggregatePlan,
+    among: Sequence[int] | None = None,
+    texts: ReadableTexts | None = None,
 ) -> Aggregate:
     """Compute what the plan asks for, over all its rows or over those of them with one of these numbers.
 
-    The numbers are those of rows of the reach.
+    The numbers are those of rows of the reach. ``texts`` are what a plan needs that extracts values.
     """
     scope = scope_of(catalog, plan.reach, plan.filters)
     if scope is None or (among is not None and not among):
         return _of_nothing(plan)
-    if plan.metric is Metric.COUNT and plan.group_by is None:
+    if plan.metric is Metric.COUNT and plan.group_by is None and texts is None:
         total = _count(database, scope, plan, among)
         return Aggregate(total, total)
     rows = visible_rows(scope, plan.reach, plan.filters, among=among)
     question = _Question(database, scope.stream, plan, rows)
     groups = question.groups()
+    if plan.group_by is None:
+        groups.setdefault((), _Numbers())
+    if texts is not None:
+        holding = visible_rows(scope, plan.reach, plan.filters, among=texts.rids)
+        _take_values(question, groups, holding, texts)
     if plan.group_by is not None:
         return _grouped(question, groups)
-    numbers = groups.get((), _Numbers())
+    numbers = groups[()]
     value = None if numbers.value is None else question.shown(numbers.value)
-    return Aggregate(numbers.count, value, missing_count=numbers.missing, unreadable_count=numbers.unreadable)
+    return Aggregate(numbers.count, value, None, 0, *_gaps(plan, [numbers]))
+
+
+def _take_values(
+    question: _Question, groups: dict[_Key, _Numbers], rows: VisibleRows, texts: ReadableTexts
+) -> None:
+    """Add the values of texts to the numbers of their groups."""
+    holding = question.members(rows, texts.most + 1) if texts.rids else []
+    if len(holding) > texts.most:
+        raise ResourceLimit(
+            f"More than {texts.most} of these records hold the phrase of extract.",
+            param="extract",
+            hint="Narrow with filter, q, in or connection_id, and add the answers up.",
+        )
+    values = texts.read([rid for _, rid in holding])
+    metric = question.plan.metric
+    for numbers in groups.values():
+        numbers.value = {Metric.COUNT: 0, Metric.SUM: _NOTHING}.get(metric)
+    for key, rid in holding:
+        value = values.get(rid)
+        if value is not None:
+            groups[key].take(metric, value)
 
 
 def _count(database: Database, scope: SqlScope, plan: AggregatePlan, among: Sequence[int] | None) -> int:
@@ -79,11 +119,21 @@ def count_rows(database: Database, rows: VisibleRows) -> int:
 
 
 def _of_nothing(plan: AggregatePlan) -> Aggregate:
-    none = None if plan.field is None else 0
     if plan.group_by is not None:
-        return Aggregate(0, None, (), 0, none, none)
+        return Aggregate(0, None, (), 0, *_gaps(plan, ()))
     value = 0 if plan.metric in {Metric.COUNT, Metric.COUNT_DISTINCT, Metric.SUM} else None
-    return Aggregate(0, value, missing_count=none, unreadable_count=none)
+    is_text = plan.extract is not None and plan.metric is Metric.SUM
+    return Aggregate(0, str(value) if is_text else value, None, 0, *_gaps(plan, ()))
+
+
+def _gaps(plan: AggregatePlan, groups: Collection[_Numbers]) -> tuple[int | None, int | None, int | None]:
+    """Count the records without a value, with one that cannot be read, and with one in a text."""
+    missing = sum(numbers.missing for numbers in groups)
+    if plan.extract is not None:
+        return missing, None, sum(numbers.known for numbers in groups)
+    if plan.field is not None:
+        return missing, sum(numbers.unreadable for numbers in groups), None
+    return None, None, None
 
 
 # Groups in order
@@ -95,13 +145,8 @@ def _grouped(question: _Question, groups: dict[_Key, _Numbers]) -> Aggregate:
     total = sum(numbers.count for numbers in groups.values())
     chosen = heapq.nsmallest(plan.limit, groups.items(), key=lambda item: _place(plan, *item))
     first_groups = tuple(_group(question, key, numbers) for key, numbers in chosen)
-    gaps: tuple[int | None, int | None] = (None, None)
-    if plan.field is not None:
-        gaps = (
-            sum(numbers.missing for numbers in groups.values()),
-            sum(numbers.unreadable for numbers in groups.values()),
-        )
-    return Aggregate(total, None, first_groups, total - sum(group.count for group in first_groups), *gaps)
+    rest = total - sum(group.count for group in first_groups)
+    return Aggregate(total, None, first_groups, rest, *_gaps(plan, groups.values()))
 
 
 def _place(plan: AggregatePlan, key: _Key, numbers: _Numbers) -> tuple[Any, ...]:
@@ -109,7 +154,7 @@ def _place(plan: AggregatePlan, key: _Key, numbers: _Numbers) -> tuple[Any, ...]
     order = tuple((part is None, 0 if part is None else part) for part in reversed(key))
     if isinstance(plan.group_by, TimeGroups):
         return order
-    return _rank(plan.metric, numbers.count if plan.field is None else numbers.value), *order
+    return _rank(plan.metric, numbers.value if plan.has_values else numbers.count), *order
 
 
 def _rank(metric: Metric, value: Any) -> tuple[bool, Any]:
@@ -120,14 +165,18 @@ def _rank(metric: Metric, value: Any) -> tuple[bool, Any]:
     if value is None:
         return True, 0
     if metric is Metric.SUM:
-        return False, _WIDE.minus(_WIDE.abs(value)) if isinstance(value, Decimal) else -abs(value)
-    return False, value if metric is Metric.MIN else -value
+        return False, _negative(abs(value) if isinstance(value, int) else _WIDE.abs(value))
+    return False, value if metric is Metric.MIN else _negative(value)
+
+
+def _negative(value: Any) -> Any:
+    return _WIDE.minus(value) if isinstance(value, Decimal) else -value
 
 
 def _group(question: _Question, key: _Key, numbers: _Numbers) -> Group:
     plan = question.plan
-    value = None if plan.field is None or numbers.value is None else question.shown(numbers.value)
-    gaps = (numbers.missing, numbers.unreadable) if plan.field is not None else (0, 0)
+    value = None if not plan.has_values or numbers.value is None else question.shown(numbers.value)
+    gaps = (numbers.missing, numbers.unreadable) if plan.has_values else (0, 0)
     if isinstance(plan.group_by, TimeGroups):
         return Group(_bucket(plan.group_by, key[0]), numbers.count, value, None, *gaps)
     assert plan.group_by is not None
@@ -179,6 +228,27 @@ class _Numbers:
     def missing(self) -> int:
         return self.count - self.known - self.unreadable
 
+    def take(self, metric: Metric, value: ReadValue) -> None:
+        """Add a value that was read from a text."""
+        self.known += 1
+        if metric is Metric.COUNT:
+            self.value = self.known
+        elif metric is Metric.SUM:
+            self.value = _WIDE.add(self.value, value)
+        elif self.value is None:
+            self.value = value
+        else:
+            # Of equal numbers the one with more digits, whichever came first.
+            self.value = (min if metric is Metric.MIN else max)(
+                self.value, value, key=lambda each: _written(metric, each)
+            )
+
+
+def _written(metric: Metric, value: ReadValue) -> tuple[ReadValue, int]:
+    exponent = value.as_tuple().exponent if isinstance(value, Decimal) else 0
+    assert isinstance(exponent, int)
+    return value, exponent if metric is Metric.MIN else -exponent
+
 
 class _Question:
     """One aggregate over some rows: which statements answer it, and what their rows mean."""
@@ -199,10 +269,25 @@ class _Question:
 
     def shown(self, value: Any) -> Any:
         """Write the metric's value."""
+        if self.plan.extract is not None:
+            return self._shown_text(self.plan.extract.type, value)
         assert self.plan.field is not None
         if self.plan.metric in {Metric.MIN, Metric.MAX}:
             return shown_value(self.stream, self.plan.field, value)
         return _as_float(value) if isinstance(value, Decimal) else value
+
+    def _shown_text(self, kind: ExtractType, value: Any) -> int | str:
+        """Write a value of texts: a number with all its digits, which no number of JSON is sure to keep."""
+        if self.plan.metric is Metric.COUNT:
+            return value
+        return date.fromordinal(value).isoformat() if kind is ExtractType.DATE else format(value, "f")
+
+    def members(self, rows: VisibleRows, most: int) -> list[tuple[_Key, int]]:
+        """Return the group and the number of each of some rows, after the groups are known; at most so many."""
+        sql = self._database.sql["aggregate"].format(
+            select=", ".join([*self._keys(), "t.rid"]), rows=rows.sql, groups=f" LIMIT {most}"
+        )
+        return [(key, rid) for key, (rid,) in self._with_keys(self._database.all(sql, rows.values))]
 
     def groups(self) -> dict[_Key, _Numbers]:
         """Answer it: the numbers of each group; of all rows under the empty key, where there are no groups."""
@@ -355,64 +440,3 @@ def _as_float(total: Decimal) -> float:
     if math.isinf(value):
         raise ResourceLimit("The sum is larger than a number can be.")
     return value + 0.0
-
-
-# How much each connection holds
-
-
-class _ShelfCount(NamedTuple):
-    live: int
-    updated_at: int | None
-    #: The number of the last change.
-    seq: int
-
-
-def summaries(database: Database, catalog: Catalog, reaches: Sequence[Reach]) -> tuple[ShelfSummary, ...]:
-    """Count the visible records of each stream of each connection; 0 where a connection has no such stream."""
-    rows = database.all(database.sql["shelf_totals"])
-    counts = {sid: _ShelfCount(*rest) for sid, *rest in rows}
-    return tuple(
-        _summary(database, catalog, replace(reach, connection_ids=(connection_id,), fields=()), counts)
-        for reach in reaches
-        for connection_id in reach.connection_ids
-    )
-
-
-def _summary(
-    database: Database, catalog: Catalog, reach: Reach, counts: Mapping[int, _ShelfCount]
-) -> ShelfSummary:
-    scope = scope_of(catalog, reach)
-    (connection_id,) = reach.connection_ids
-    if scope is None:
-        return ShelfSummary(connection_id, reach.stream, 0, None)
-    stored = [counts[shelf.sid] for shelf in scope.shelves]
-    if scope.is_whole:
-        if reach.visible is None:
-            updated_at = max(
-                (
-                    count_of_shelf.updated_at
-                    for count_of_shelf in stored
-                    if count_of_shelf.updated_at is not None
-                ),
-                default=None,
-            )
-        else:
-            updated_at = _dated(database, scope.shelves[0].sid, scope.stream, reach.visible)
-        return ShelfSummary(
-            connection_id, reach.stream, sum(count_of_shelf.live for count_of_shelf in stored), updated_at
-        )
-    # Counted again only after something has changed there.
-    state = tuple(count_of_shelf.seq for count_of_shelf in stored)
-    known = catalog.memo.counts.get(reach)
-    if known is None or known[0] != state:
-        count = count_rows(database, visible_rows(scope, reach, with_typed=False))
-        known = catalog.memo.counts.remember(reach, (state, count))
-    # The time of the last change may be that of a hidden record: a client that sees a part must not learn it.
-    return ShelfSummary(connection_id, reach.stream, known[1], None)
-
-
-def _dated(database: Database, sid: int, stream: StreamTable, visible: Sequence[FieldName]) -> int | None:
-    """Return when a record came or went, or one of these fields changed: changes of other fields do not count."""
-    fids = [ANY_FIELD, *(stream.fids[name] for name in visible if name in stream.fids)]
-    at: int | None = database.value(database.sql["shelf_dated"], (sid, msgspec.json.encode(fids).decode()))
-    return at

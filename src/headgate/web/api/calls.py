@@ -6,7 +6,7 @@ What is not defined is refused, never ignored.
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, cast
 from urllib.parse import parse_qsl
 
@@ -25,7 +25,7 @@ from headgate.errors import (
 from headgate.model.declaration import RangeOperator
 from headgate.model.grant import Access
 from headgate.model.ids import ConnectionId, FieldName, RequestId, connection_id, field_name
-from headgate.model.query import ExactFilter, ExpandRequest, Filter, RangeFilter
+from headgate.model.query import ExactFilter, ExpandRequest, Extraction, Filter, RangeFilter
 from headgate.model.warning import ReadWarning, WarningCode
 from headgate.reading.home import ReadContext
 from headgate.reading.local import LocalResourceServer
@@ -38,7 +38,7 @@ from headgate.wiring import Services
 MAX_PARAMS = 200
 _OLD_NAMES = {"connector_instance_id": "connection_id", "connector_id": "connector_key"}
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
-_BRACKET = re.compile(r"(filter|expand_limit)\[(.+)\]")
+_BRACKET = re.compile(r"(filter|expand_limit|extract)\[(.+)\]")
 _RANGE = re.compile(r"(.+)\]\[(\w+)")
 
 
@@ -92,17 +92,35 @@ def read_params(endpoint: Endpoint, query_string: bytes) -> Given:
     values: dict[str, Any] = {}
     filters: list[Filter] = []
     limits: dict[str, int] = {}
+    extract: list[tuple[str, str]] = []
     warnings: list[ReadWarning] = []
     for name, text in pairs:
         bracket = _BRACKET.fullmatch(name)
         if bracket is not None and bracket[1] in known:
             if bracket[1] == "filter":
                 filters.append(_filter(bracket[2], text))
+            elif bracket[1] == "extract":
+                extract.append((bracket[2], text))
             else:
                 limits[bracket[2]] = _integer("expand_limit", text)
             continue
         _take(known, values, name, text, warnings)
+    if extract:
+        values["extract"] = _extraction(extract)
     return _checked(endpoint, values, Given(values, tuple(filters), limits, tuple(warnings)))
+
+
+def _extraction(pairs: Sequence[tuple[str, str]]) -> Extraction:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise InvalidRequest("A member of extract was given twice.", param="extract")
+    try:
+        return msgspec.convert(members, Extraction)
+    except msgspec.ValidationError:
+        raise InvalidRequest(
+            "extract has two members: extract[after], a phrase, and extract[type], number or date.",
+            param="extract",
+        ) from None
 
 
 def _take(
@@ -112,7 +130,7 @@ def _take(
     if param is None or (name != param.name and param.shape is not Shape.REPEATED):
         raise InvalidRequest(f"There is no parameter '{name[:80]}' here.", param=name[:80])
     match param.shape:
-        case Shape.FILTER | Shape.LIMITS:
+        case Shape.FILTER | Shape.LIMITS | Shape.EXTRACT:
             raise InvalidRequest(f"{param.name} needs a name in brackets.", param=param.name)
         case Shape.NAMES:
             names = [part for part in text.split(",") if part]

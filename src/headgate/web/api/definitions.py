@@ -52,6 +52,8 @@ class Shape(StrEnum):
     FILTER = "filter"
     #: ``expand_limit[relation]=n``.
     LIMITS = "limits"
+    #: ``extract[after]=phrase&extract[type]=number``.
+    EXTRACT = "extract"
 
 
 class Who(StrEnum):
@@ -173,7 +175,7 @@ def _params(read: type[Read], *own: Param, required: Collection[str] = ()) -> tu
 def _param(argument: Argument, *, is_required: bool) -> Param:
     schema = argument.schema
     shapes = {"integer": Shape.INTEGER, "array": Shape.REPEATED, "object": Shape.FILTER, "string": Shape.TEXT}
-    named = {"fields": Shape.NAMES, "in": Shape.NAMES, "expand_limit": Shape.LIMITS}
+    named = {"fields": Shape.NAMES, "in": Shape.NAMES, "expand_limit": Shape.LIMITS, "extract": Shape.EXTRACT}
     return Param(
         argument.name,
         argument.rest_about,

@@ -21,6 +21,7 @@ from headgate.errors import (
     StorageFull,
     default_message,
 )
+from headgate.model.query import ExtractType
 from headgate.model.record import MAX_KEYS
 from headgate.schema.document import DeclarationDocument
 from headgate.web.api.definitions import ENDPOINTS, KIB, MIB, PLACES, Endpoint, Param, RequestBody, Shape, Who
@@ -167,6 +168,7 @@ SCHEMAS: dict[str, Any] = {
             ),
         },
         other_count=_WHOLE,
+        value_count=_WHOLE,
         missing_value_count=_WHOLE,
         unreadable_value_count=_WHOLE,
     ),
@@ -311,6 +313,13 @@ def _param(param: Param) -> dict[str, Any]:
     elif param.shape in {Shape.FILTER, Shape.LIMITS}:
         value = {"type": "integer"} if param.shape is Shape.LIMITS else {"type": "string"}
         schema = {"type": "object", "additionalProperties": value}
+        written = {"style": "deepObject", "explode": True}
+    elif param.shape is Shape.EXTRACT:
+        schema = {
+            "type": "object",
+            "properties": {"after": {"type": "string"}, "type": {"enum": list(ExtractType)}},
+            "required": ["after", "type"],
+        }
         written = {"style": "deepObject", "explode": True}
     if param.default is not None:
         schema["default"] = param.default
