@@ -28,5 +28,5 @@ async def test_every_answer_is_in_the_log_and_refusals_too(tmp_path: Path):
         assert shown["grant_ids"] == ["grt_1"]
         assert shown["via"] == "GET /v1/streams/{stream}/records"
         assert shown["parts"][0]["record_ids"] == ["m4", "m3"]
-        assert shown["parts"][0]["fields"] == ["id", "sent_at"]
+        assert shown["parts"][0]["fields"] == ["sent_at", "id"]
         assert shown["size_bytes"] > 0

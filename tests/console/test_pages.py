@@ -140,7 +140,7 @@ async def test_a_record_shows_all_fields_and_who_has_read_it(scene: Scene):
     await scene.agent_reads()
     await scene.program.services.pump.flush()
     after = await scene.browser.get(path)
-    assert "agent GET /v1/streams/{stream}/records/{id} id, subject" in after.words
+    assert "agent GET /v1/streams/{stream}/records/{id} subject, id" in after.words
     assert (await scene.browser.get(path.replace("m1", "m9"))).status == 404
 
 

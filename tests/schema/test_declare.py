@@ -280,9 +280,9 @@ def test_the_line_of_a_stream_is_derived_where_the_declaration_does_not_name_it(
 @pytest.mark.parametrize(
     ("stream", "line"),
     [
-        (EVENTS, ("starts_at", "organizer", "attendees", "location", "title", "description")),
+        (EVENTS, ("starts_at", "organizer", "title", "attendees", "location", "description")),
         (chat.MESSAGES, ("sent_at", "author", "channel", "text")),
-        (mail._MESSAGES, ("sent_at", "from", "to", "subject", "body")),
+        (mail._MESSAGES, ("sent_at", "from", "subject", "to", "body")),
         (ledger._TRANSACTIONS, ("booked_on", "counterparty", "amount", "currency", "description")),
         (NOTE_STREAM, ("modified_at", "author", "title", "text")),
         (health._MEASUREMENTS, ("started_at", "value", "unit", "kind")),

@@ -198,8 +198,9 @@ class LineFields:
 
     @property
     def fields(self) -> tuple[FieldName, ...]:
-        """The fields of the line in its order."""
-        names = (self.time, *self.who, self.where, self.amount, self.unit, self.title, self.text)
+        """The fields of the line, what tells records apart first: when, from whom, how much, what."""
+        sender, others = self.who[:1], self.who[1:]
+        names = (self.time, *sender, self.amount, self.unit, self.title, *others, self.where, self.text)
         return tuple(name for name in names if name is not None)
 
 

@@ -127,7 +127,9 @@ def capability_of(
 
     ``related`` holds the visible fields of each visible stream of the same source, by stream name.
     """
-    fields = {name: _field(stream, stream.fields[name], refused) for name in granted if name in stream.fields}
+    # In the order of the line: a reader of a row meets when, who, how much and what before the rest.
+    names = dict.fromkeys((*(name for name in stream.line.fields if name in granted), *granted))
+    fields = {name: _field(stream, stream.fields[name], refused) for name in names if name in stream.fields}
     aggregations = stream.query.aggregations
     return StreamCapability(
         fields=fields,

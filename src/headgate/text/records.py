@@ -26,11 +26,13 @@ _VALUE_CHARS = 96
 _JSON_CHARS = 192
 _NAMED = 8
 _LABEL_BYTES = 40
-_NAMES_BYTES = 100
+_NAMES_BYTES = 60
 _LEAST_VALUE = 32
 _LEAST_PREVIEW = 24
 _LEAST_BEGINNING = 8
 _NESTED = (dict, list)
+#: The end of the name of a field that has a number as its source wrote it.
+_TWIN = "_text"
 _FILE = ("binary_field", "mime_type", "size_bytes", "preview_status")
 
 
@@ -52,12 +54,23 @@ def row_text(label: str, row: RecordBody, record_id: str, windows: Windows, limi
     space = limit_bytes - size(head) - size(record_id) - len("  id=")
     children = _children(row.get("expanded"), space // 2)
     space -= size(children)
-    values = _values(row.get("data") or {})
+    values = _values(_telling(row.get("data") or {}, record_id))
     text = _all_values(values, windows, space) or _some_values(values, windows, max(space, _LEAST_PREVIEW))
     if size(text) > space:
         # Names in escapes and wide characters can be that long; which fields there are is the least to print.
         text = "{}" + _left_out([*values.whole, *values.long], space)
     return f"{head} {text}{children} id={record_id}"
+
+
+def _telling(data: Mapping[str, Any], record_id: str) -> dict[str, Any]:
+    """Leave out what a line says already or what says nothing: nulls, the key, and the text beside a number."""
+    return {
+        path: value
+        for path, value in data.items()
+        if value is not None
+        and not (path == "id" and isinstance(value, str) and record_id.endswith(f":{value}"))
+        and not (path.endswith(_TWIN) and isinstance(data.get(path.removesuffix(_TWIN)), int | float))
+    }
 
 
 def _values(data: Mapping[str, Any]) -> _Values:

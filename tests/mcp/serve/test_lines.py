@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from headgate.model.grant import StreamGrant
+from headgate.text.ladder import Windows
+from headgate.text.records import row_text
 from tests.mcp.serve.test_bytes import in_two_accounts, message
 from tests.mcp.serve.test_world import mail
 from tests.mcp.serve.world import World
@@ -87,3 +89,27 @@ def test_people_are_named_shortly(sender: str, who: str):
         assert result["who"] == who
 
     in_two_accounts(work)
+
+
+def test_a_row_of_a_page_begins_with_its_line_and_leaves_out_what_says_nothing():
+    async def work(w: World) -> None:
+        await w.add("Home mail", "messages", message("m1", "a lantern", is_read=None, attachment=None))
+        page = await w.call(mail(w), "query_records", stream="messages")
+        begin = '{"sent_at":"2026-07-02T00:00:00Z","sender":"Ines Albrecht","subject":"About the bridge m1"'
+        row = next(line for line in page.text.splitlines() if line.startswith("record[0]"))
+        assert begin in row
+        assert '"id"' not in row
+        assert "null" not in row
+        # The structure has everything, in the same order.
+        (data,) = (row["data"] for row in page.structured["data"]["data"])
+        assert list(data)[:3] == ["sent_at", "sender", "subject"]
+        assert data["id"] == "m1"
+        assert data["is_read"] is None
+
+    in_two_accounts(work)
+
+
+def test_the_text_of_a_number_is_left_out_beside_it():
+    row = {"data": {"amount": -3.5, "amount_text": "-3.50", "alt_text": "a boat"}}
+    text = row_text("record[0]", row, "cin_a/payments:p1", Windows.JSON, 300)
+    assert text == 'record[0] {"amount":-3.5,"alt_text":"a boat"} id=cin_a/payments:p1'

@@ -14,6 +14,14 @@ _TEXT = "src/headgate/text/search.py"
 
 BUGS = (
     Bug(
+        "tests/mcp/serve/test_lines.py::"
+        "test_a_row_of_a_page_begins_with_its_line_and_leaves_out_what_says_nothing",
+        "rows begin with the fields in the order of the grant",
+        "src/headgate/policy/capability.py",
+        "    names = dict.fromkeys((*(name for name in stream.line.fields if name in granted), *granted))",
+        "    names = dict.fromkeys(granted)",
+    ),
+    Bug(
         "tests/mcp/serve/test_lines.py::test_the_fields_of_a_line_are_logged",
         "the fields of a line are not logged",
         "src/headgate/reading/search.py",
