@@ -100,8 +100,12 @@ def test_a_file_that_crashes_the_process_while_it_is_recognised_is_named_and_oth
     assert "Traceback" not in refused.err
 
 
-# Where the rows go makes no difference to a process that gives none.
-@pytest.mark.parametrize("store", ["sqlite"], indirect=True)
+# Where the rows go makes little difference to a process that gives none; `make soak` uses the other engine too.
+@pytest.mark.parametrize(
+    "store",
+    [name if name == "sqlite" else pytest.param(name, marks=pytest.mark.soak) for name in ENGINES],
+    indirect=True,
+)
 @pytest.mark.parametrize("trouble", ["loop", "hold"])
 def test_reading_without_progress_is_ended_and_the_rest_is_imported(
     tmp_path: Path, troubled, store: Driven, monkeypatch, trouble: str
