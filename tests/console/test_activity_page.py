@@ -102,7 +102,7 @@ async def test_the_log_is_exported_as_a_table_and_filtered(program: LocalProgram
         "agent",
         "2",
         "messages",
-        "id subject",
+        "subject id",
     )
     assert len((await browser.get("/console/activity/export?client=agent")).text.splitlines()) == 1
     whole = await browser.get("/console/activity/export")
