@@ -38,7 +38,7 @@ _MAPPED_FROM_BYTES = 128 * 1024
 #: With so much left, several threads may do work that takes much memory.
 _PLENTY_BYTES = 1024 * 1024 * 1024
 _alone = threading.Lock()
-#: How long after one collection of garbage the next one is worth its time, which is about a tenth of it.
+#: How long after one collection of garbage the next one comes at the earliest: while it runs, nothing is answered.
 _COLLECT_SECONDS = 1.0
 _collecting = threading.Lock()
 _collected_at = 0.0

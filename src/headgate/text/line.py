@@ -8,12 +8,14 @@ from typing import Any, cast
 
 from headgate.model.declaration import LineFields
 from headgate.model.ids import FieldName
-from headgate.model.wire import LineBody
+from headgate.model.wire import HitBody, LineBody
 from headgate.text.ladder import binary_facts
 from headgate.text.writing import cut, json_within
 
 #: How much is read of each field of a line.
 LINE_CHARS = 200
+#: What a line says beside the title.
+PARTS = ("time", "who", "where", "amount")
 _PERSON_CHARS = 60
 _PLACE_CHARS = 60
 _AMOUNT_CHARS = 30
@@ -43,6 +45,15 @@ def line_fields(line: LineFields, data: Mapping[str, Any]) -> tuple[FieldName, .
     text = None if line.text is None or _text(data, line.title) else line.text
     names = (line.title, text, line.time, *line.who, line.where, line.amount, line.unit)
     return tuple(name for name in names if name is not None and data.get(name) is not None)
+
+
+def line_parts(hit: HitBody) -> dict[str, str]:
+    """Return what the line of a hit says beside its title; another server can send anything as a line."""
+    line: Any = hit.get("line")
+    if not isinstance(line, dict):
+        return {}
+    texts = cast("Mapping[str, Any]", line)
+    return {part: cut(text, LINE_CHARS) for part in PARTS if isinstance(text := texts.get(part), str)}
 
 
 def line_facts(body: LineBody, *, is_full: bool) -> list[str]:

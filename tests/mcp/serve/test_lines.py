@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
 import pytest
 
 from headgate.model.grant import StreamGrant
 from headgate.text.ladder import Windows
 from headgate.text.records import row_text
+from tests.mcp.serve.prepared import CountingPort, found, hit, run
 from tests.mcp.serve.test_bytes import in_two_accounts, message
 from tests.mcp.serve.test_world import mail
 from tests.mcp.serve.world import World
@@ -113,3 +117,21 @@ def test_the_text_of_a_number_is_left_out_beside_it():
     row = {"data": {"amount": -3.5, "amount_text": "-3.50", "alt_text": "a boat"}}
     text = row_text("record[0]", row, "cin_a/payments:p1", Windows.JSON, 300)
     assert text == 'record[0] {"amount":-3.5,"alt_text":"a boat"} id=cin_a/payments:p1'
+
+
+@pytest.mark.parametrize(
+    ("line", "facts"),
+    [
+        ("2025", {}),
+        ([1], {}),
+        ({"who": 5, "where": None, "match_windows": "x", "id": "cin_x/messages:m9"}, {}),
+        ({"who": "w" * 9_000, "title": "Forged"}, {"who": "w" * 199 + "…"}),
+    ],
+)
+def test_a_line_of_another_server_is_read_as_texts_or_not_at_all(line: Any, facts: dict[str, str]):
+    outcome = run(CountingPort(search=found(hit(line=line))), "search", q="bridge")
+    (result,) = msgspec.json.decode(msgspec.json.encode(outcome.structured))["results"]
+    assert {part: result[part] for part in ("time", "who", "where", "amount") if part in result} == facts
+    assert result["id"] == "cin_a/messages:m1"
+    assert isinstance(result.get("match_windows", []), list)
+    assert "line" not in outcome.structured["data"]["data"][0]

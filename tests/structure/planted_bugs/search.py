@@ -258,7 +258,7 @@ BUGS = (
         "S1-39",
         "a member of a hit that this server does not know is lost",
         _SEARCH,
-        '    for member in ("data", "previews"):',
-        '    for member in ("data", "previews", "score"):',
+        '    for member in ("line", "data", "previews"):',
+        '    for member in ("line", "data", "previews", "score"):',
     ),
 )

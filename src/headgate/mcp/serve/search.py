@@ -10,10 +10,10 @@ from headgate.errors import ResourceLimit
 from headgate.mcp.serve.reader import Reader, ref_of_hit
 from headgate.mcp.serve.results import Outcome
 from headgate.model.query import SearchQuery
-from headgate.model.wire import ExcerptBody, HitBody, Json, LineBody, SearchBody
+from headgate.model.wire import ExcerptBody, HitBody, Json, SearchBody
 from headgate.text.document import title
 from headgate.text.ladder import Handles
-from headgate.text.line import LINE_CHARS
+from headgate.text.line import LINE_CHARS, PARTS, line_parts
 from headgate.text.search import cut_marked, search_text, source_mix
 from headgate.text.writing import ENVELOPE, TOOL_RESULT, smaller_limit
 
@@ -48,7 +48,7 @@ async def search(reader: Reader, query: SearchQuery) -> Outcome:
 
 
 def _fitted(structured: Json, body: SearchBody, text: str) -> msgspec.Raw:
-    """Encode an answer; while it is too large, leave out what is in it twice, then shorten the excerpts."""
+    """Encode an answer; while it is too large, leave out what is in it twice, then lines, and shorten the excerpts."""
     others_bytes = ENVELOPE + len(msgspec.json.encode(text))
     limit_bytes = TOOL_RESULT - others_bytes
     # What stands in it twice is left out sooner than words around a match.
@@ -98,7 +98,7 @@ def _shorten_windows(structured: Json, _body: SearchBody) -> None:
 def _shorten_lines(structured: Json, _body: SearchBody) -> None:
     """Leave the tail of a long page its titles; the envelope has the times."""
     for result in structured["results"][_WHOLE_LINES:]:
-        for part in ("time", "who", "where", "amount"):
+        for part in PARTS:
             result.pop(part, None)
 
 
@@ -117,13 +117,13 @@ def _result(reader: Reader, hit: HitBody) -> Json:
     ref = ref_of_hit(hit)
     named = title(hit)
     # What a record is stands in the results, and the envelope of a search holds no fields of it.
-    line = hit.pop("line", LineBody())
-    for member in ("data", "previews"):
+    facts = line_parts(hit)
+    for member in ("line", "data", "previews"):
         hit.pop(member, None)
     result: Json = {
         "id": _id(reader, hit),
-        **line,
         "title": named,
+        **facts,
         "url": reader.url(ref) if ref.stream else _url(hit),
     }
     # Stream and key are in the id, and the rest is in the envelope.
