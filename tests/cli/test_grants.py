@@ -58,7 +58,7 @@ def is_one_line(text: str) -> bool:
         (("grants", "create", "--client", "a", "--fields", "messages"), 64, "STREAM=A,B"),
         (("grants", "create", "--client", "a", "--stream", "nope"), 1, "Streams are attachments, messages."),
         (("grants", "create", "--client", "a", "--fields", "messages=nope"), 1, "messages has anything, body, "),
-        (("grants", "create", "--client", "a", "--connection", "nope"), 1, "Connections are Home (cin_"),
+        (("grants", "create", "--client", "a", "--connection", "nope"), 1, "Connections are Home (home)"),
         (("grants", "create", "--client", "a", "--since", "2026-05-01", "--until", "2026-04-01"), 1, "ends before"),
         (("grants", "show", "grt_nope"), 1, "grants list"),
         (("grants", "revoke", "grt_nope", "--json"), 1, "grants list"),

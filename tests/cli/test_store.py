@@ -201,6 +201,21 @@ def test_erase_takes_one_record_or_a_connection(made: tuple[Home, ConnectionId])
         assert database.value("SELECT count(*) FROM record") == 0
 
 
+def test_the_id_of_an_erased_connection_is_not_taken_for_the_name_of_another(made: tuple[Home, ConnectionId]):
+    home, connection_id = made
+    store(home, "erase", connection_id, "--yes")
+
+    async def work(stores: SqliteStore) -> None:
+        assert (await stores.create_connection(MAIL, connection_id)).id == f"{connection_id}-2"
+
+    with_store(home, work)
+    # As in a script that was stopped, and is run again.
+    again = store(home, "erase", connection_id, "--yes")
+    assert (again.code, again.err.count("\n")) == (1, 1)
+    assert f"{connection_id}-2" in store(home, "stats").out
+    assert store(home, "erase", f"{connection_id}-2", "--yes").code == 0
+
+
 def test_erase_without_a_yes_erases_nothing(made: tuple[Home, ConnectionId]):
     home, connection_id = made
     shown = store(home, "erase", connection_id)
@@ -279,6 +294,6 @@ def test_stats_show_connections_without_records_and_streams_that_are_no_longer_d
 
     with_store(home, work)
     shown = store(home, "stats").out
-    assert "Nothing yet (cin_" in shown
+    assert "Nothing yet (nothing-yet)" in shown
     assert "messages (no longer declared)" in shown
     assert shown.splitlines()[-1].startswith("10 records of 2 connections; ")

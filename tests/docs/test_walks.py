@@ -47,7 +47,7 @@ NOT_RUN = {
 #: What a reader copies from what was printed before, by the word that stands for it in a command.
 COPIED = {
     "grt_...": re.compile(r"\bgrt_\w+"),
-    "cin_...": re.compile(r"\bcin_\w+"),
+    "CONNECTION_ID": re.compile(r"\b([a-z0-9-]+)/messages:"),
     "rul_...": re.compile(r"\brul_\w+"),
     "hg_...": re.compile(r"\bhg_[\w-]+"),
     "RECORD": re.compile(r"\bmessages:(\w+)"),

@@ -79,6 +79,27 @@ async def test_a_record_of_another_stream_connection_or_time_is_the_same_as_none
     assert _without_id(hidden.content) == _without_id(unknown.content)
 
 
+async def test_a_grant_of_a_removed_connection_does_not_open_the_next_one_of_its_name(scene: Scene):
+    program = scene.program
+    assert scene.seen == "mail"
+    removed = await program.ask("DELETE", f"/v1/connections/{scene.seen}", program.owner)
+    assert removed.status == 204
+    document = b'{"connector_key":"mail","display_name":"Mail"}'
+    made = (await program.ask("POST", "/v1/connections", program.owner, body=document)).body["connection_id"]
+    assert made == "mail-3"
+    await program.ingest(made, "messages", [record("later", sent_at="2026-03-09T00:00:00Z")])
+    for path in (RECORDS, f"{RECORDS}?connection_id={made}", f"{RECORDS}/later", "/v1/schema"):
+        assert b"later" not in (await scene.get(path)).content.replace(path.encode(), b"")
+
+
+async def test_a_name_that_is_like_the_id_made_of_it_is_shown(scene: Scene):
+    made = await scene.program.connect("mail", "bank")
+    await scene.program.ingest(made, "messages", [record("a", sent_at="2026-03-09T00:00:00Z")])
+    token = await scene.program.grant(granted(made, "grt_bank"))
+    (row,) = (await scene.get(RECORDS, token)).body["data"]
+    assert (row["connection_id"], row["display_name"]) == ("bank", "bank")
+
+
 def _without_id(content: bytes) -> bytes:
     head, _, rest = content.partition(b'"request_id":"')
     return head + rest.partition(b'"')[2]

@@ -73,19 +73,6 @@ def test_a_stream_cannot_be_named_star():
         ids.stream_name("*")
 
 
-@given(st.binary(min_size=12, max_size=12))
-def test_a_minted_connection_id_is_cin_and_24_hex_digits(randomness: bytes):
-    minted = ids.connection_id_from(randomness)
-    assert minted.startswith("cin_")
-    assert bytes.fromhex(minted.removeprefix("cin_")) == randomness
-    assert ids.connection_id(minted) == minted
-
-
-def test_a_connection_id_is_not_minted_from_too_little_randomness():
-    with pytest.raises(ValueError, match="12"):
-        ids.connection_id_from(b"short")
-
-
 def test_a_blob_is_named_by_its_digest():
     assert ids.blob_id_from("ab" * 32) == f"blob_{'ab' * 32}"
     with pytest.raises(InvalidRequest):

@@ -1,14 +1,11 @@
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from headgate.errors import ConnectionNotFound, InvalidDeclaration, StreamNotDeclared
 from headgate.model.ids import ConnectionId, ConnectorKey, FieldName
 from headgate.model.plan import AggregatePlan, PagePlan, Reach, RecordPlan, SearchPlan, SearchReach, Term
 from headgate.model.query import ExactFilter, Metric, RangeFilter
-from headgate.model.record import Connection
 from headgate.model.rows import Batch
 from headgate.store.changes import accounts
 from headgate.store.sql.catalog import current
@@ -18,13 +15,30 @@ from tests.store.engines import NOW, Driven
 from tests.store.ledger import Ledger
 
 NOWHERE = ConnectionId("cin_" + "0" * 24)
+UNDONE = ConnectionId("undone")
 
 
 def test_a_connection_gets_an_id_of_its_own_and_keeps_its_name(ledger: Ledger):
     first, second = ledger.store.connections()
-    assert re.fullmatch(r"cin_[0-9a-f]{24}", first.id)
-    assert first.id != second.id
+    assert (first.id, second.id) == ("desk-0", "desk-1")
     assert (first.connector_key, first.display_name, first.created_at) == (DESK, "Desk 0", NOW)
+
+
+def test_an_id_is_given_once_whatever_becomes_of_its_connection(ledger: Ledger):
+    store = ledger.store
+    made = [store.create_connection(DESK, name).id for name in ("Bank", "BANK!", "Bank 2", "日本", "")]
+    assert made == ["bank", "bank-2", "bank-2-2", "desk", "desk-2"]
+    store.rename_connection(made[0], "Old bank")
+    store.delete_connection(made[1])
+    store.delete_connection(made[4])
+    assert [store.create_connection(DESK, name).id for name in ("bank", "")] == ["bank-3", "desk-3"]
+    assert store.create_connection(DESK, "Old bank").id == "old-bank"
+
+
+def test_connections_that_are_made_at_once_get_ids_of_their_own(ledger: Ledger):
+    bare = ledger.store.bare
+    made = ledger.store.together(*(bare.create_connection(DESK, "Bank") for _ in range(5)))
+    assert {one.id for one in made} == {"bank", "bank-2", "bank-3", "bank-4", "bank-5"}
 
 
 def test_a_connection_can_be_renamed_and_nothing_else_changes(ledger: Ledger):
@@ -40,15 +54,15 @@ def test_the_writer_forgets_a_catalog_whose_change_is_undone(ledger: Ledger, way
     submit = getattr(store.bare._writer, way)
 
     def create_and_fail(database: Database) -> None:
-        accounts.create(database, Connection(NOWHERE, DESK, "undone", NOW))
-        assert NOWHERE in current(database).connections
+        assert accounts.create(database, DESK, "undone", at=NOW).id == UNDONE
+        assert UNDONE in current(database).connections
         raise RuntimeError
 
     with pytest.raises(RuntimeError):
         store.run(submit(create_and_fail))
     # It raises the catalog's number to the one that was undone.
     store.rename_connection(ledger.ids[0], "Desk")
-    assert NOWHERE not in store.run(submit(lambda database: current(database).connections))
+    assert UNDONE not in store.run(submit(lambda database: current(database).connections))
 
 
 def test_a_connection_needs_a_declared_connector(store: Driven):

@@ -12,7 +12,7 @@ import pytest
 from headgate.errors import Conflict, ConnectionNotFound, CursorExpired, NotFound, StorageUnusable
 from headgate.home import Home, home_in, open_home, write_private
 from headgate.model.hiding import HidingRule, RuleId, RuleKind
-from headgate.model.ids import BlobId, FieldName, RecordId
+from headgate.model.ids import BlobId, ConnectionId, FieldName, RecordId
 from headgate.model.instants import instant
 from headgate.model.plan import BlobPlan, ChangesPlan, OffsetWindow, WindowPlan
 from headgate.store.engines import commands
@@ -25,7 +25,7 @@ from headgate.store.sqlite import BLOBS, FILE
 from headgate.store.sqlite.blobs import BlobFiles
 from tests import postgres
 from tests.store.copies import home_of, quiet
-from tests.store.declared import NOTES
+from tests.store.declared import DESK, NOTES
 from tests.store.engines import ENGINES, NOW, Driven
 from tests.store.ledger import Ledger
 
@@ -169,6 +169,28 @@ def test_an_erased_connection_is_in_no_row(ledger: Ledger):
     with pytest.raises(ConnectionNotFound):
         commands.commands_of(_home(ledger)).erase_connection(ledger.ids[0])
     assert commands.commands_of(_home(ledger)).stats().record_count == 1
+
+
+@pytest.mark.skipif("postgres" not in ENGINES, reason="PostgreSQL is not installed")
+@pytest.mark.parametrize("target", ["sqlite", "postgres"])
+def test_an_id_is_not_given_again_after_an_erasure_nor_after_a_restore(
+    ledger: Ledger, tmp_path: Path, target: str
+):
+    assert ledger.ids == ("desk-0", "desk-1")
+    commands.commands_of(_home(ledger)).erase_connection(ledger.ids[0])
+    assert _opened(ledger).store.create_connection(DESK, "Desk 0").id == "desk-0-2"
+    ledger.store.delete_connection(ConnectionId("desk-0-2"))
+    ledger.store.close()
+    assert [commands.commands_of(_home(ledger)).is_gone(name) for name in ledger.ids] == [True, False]
+    commands.commands_of(_home(ledger)).back_up(tmp_path / "copy", quiet)
+    restored = commands.commands_of(home_of(target, tmp_path / "restored"))
+    restored.restore(tmp_path / "copy", quiet, end_at=None)
+    store = Driven(target, tmp_path / "restored")
+    assert [store.create_connection(DESK, name).id for name in ("Desk 0", "Desk 1")] == [
+        "desk-0-3",
+        "desk-1-2",
+    ]
+    store.close()
 
 
 @pytest.mark.skipif("postgres" not in ENGINES, reason="PostgreSQL is not installed")

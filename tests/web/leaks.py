@@ -16,6 +16,7 @@ from headgate.policy.capability import Use
 from headgate.store.engines import sqlite as sqlite_engine, store as engine
 from headgate.store.queries import rows, summaries
 from headgate.store.search import meaning, visible_text
+from tests.web.twins import HIDDEN
 
 Patch = pytest.MonkeyPatch
 
@@ -211,7 +212,7 @@ def reach_into_another_connection(patch: Patch) -> None:
 
     def reach(self: Any, fields: Any) -> Reach:
         made = original(self, fields)
-        return replace(made, connection_ids=(*made.connection_ids, "cin_" + "c" * 24))
+        return replace(made, connection_ids=(*made.connection_ids, HIDDEN))
 
     patch.setattr(allowance.StreamScope, "reach", reach)
 

@@ -32,7 +32,7 @@ from headgate.cli.terminal import (
 )
 from headgate.errors import ConfigInvalid, IntegrityBroken
 from headgate.home import Home, home_in, open_home, read_private, small_files
-from headgate.model.ids import connection_id, record_id, stream_name
+from headgate.model.ids import ConnectionId, connection_id, record_id, stream_name
 from headgate.model.maintenance import (
     LEAST_PASSPHRASE_CHARS,
     ConnectionStats,
@@ -50,8 +50,6 @@ PassphraseFile = Annotated[
     Path | None,
     typer.Option(help="Read the passphrase from the first line of this private file.", metavar="FILE"),
 ]
-#: How the ids of connections begin.
-_CONNECTION_ID = "cin_"
 _ENDED = (
     "Ended {}, because the backup cannot know which were ended after it. {}, "
     "or restore into a new home with --keep-grants."
@@ -273,7 +271,8 @@ def erase(
         store = commands.commands_of(home)
         known = {stats.connection_id: stats for stats in store.stats().connections}
         # An erasure that was killed has removed the connection before the last of its files: run again, it ends.
-        is_gone = connection.startswith(_CONNECTION_ID) and connection not in known
+        # Its id is not looked up among the names: a later connection may be called like it.
+        is_gone = connection not in known and store.is_gone(ConnectionId(connection))
         chosen = connection_id(
             connection if is_gone else connection_named(_labels(known.values()), connection)
         )

@@ -39,7 +39,6 @@ _CONNECTOR_KEY = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._~-]{1,128}")
 _BLOB_ID = re.compile(r"blob_[0-9a-f]{64}")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
-_CONNECTION_BYTES = 12
 
 
 def subject_id(text: str) -> SubjectId:
@@ -84,13 +83,6 @@ def connector_key(text: str) -> ConnectorKey:
 def connection_id(text: str) -> ConnectionId:
     """Read a connection's id: opaque to clients."""
     return ConnectionId(_opaque(text, "connection_id"))
-
-
-def connection_id_from(randomness: bytes) -> ConnectionId:
-    """Mint a connection id from twelve random bytes."""
-    if len(randomness) != _CONNECTION_BYTES:
-        raise ValueError(f"needs {_CONNECTION_BYTES} random bytes")
-    return ConnectionId(f"cin_{randomness.hex()}")
 
 
 @lru_cache(maxsize=1024)

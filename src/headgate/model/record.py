@@ -42,7 +42,7 @@ class Connection:
     def label(self) -> str | None:
         """What the owner calls it, unless that says nothing."""
         name = self.display_name
-        is_empty = name.casefold() in _PLACEHOLDERS or name in {self.connector_key, self.id}
+        is_empty = name.casefold() in _PLACEHOLDERS or name == self.connector_key
         return None if is_empty else name
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from headgate.home import Home, open_home
 from headgate.model.ids import ConnectionId, ConnectorKey, FieldName, RecordId, StreamName
 from headgate.model.plan import PagePlan, Reach, RecordPlan, SearchPlan, SearchReach, Term
-from headgate.model.record import Connection, Record
+from headgate.model.record import Record
 from headgate.model.rows import Batch, IngestReport, OnInvalid
 from headgate.store.changes import accounts, declare, ingest
 from headgate.store.engines.sqlite import SqliteStore
@@ -103,11 +103,9 @@ def damages(home: Home) -> list[tuple[str, str | None]]:
 def lay_out(database: SqliteDatabase) -> ConnectionId:
     """Bring a bare file to the newest schema, and connect one account, without the store's threads."""
     migrate(database, all_migrations())
-    connection = Connection(ConnectionId("cin_0123456789abcdef01234567"), MAIL, "", NOW)
     with database.writing():
         declare.declare(database, MAIL, declaration())
-        accounts.create(database, connection)
-    return connection.id
+        return accounts.create(database, MAIL, "", at=NOW).id
 
 
 def take(database: SqliteDatabase, connection_id: ConnectionId, lines: Iterable[bytes]) -> IngestReport:

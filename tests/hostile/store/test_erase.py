@@ -41,6 +41,8 @@ WORDS = (
     "zqxsendercanary",
     "zqxfilecanary",
 )
+#: Also in the id of the connection that is erased, and nowhere else.
+NAME = "Zqxnamecanary"
 ENDS = tuple(word[4:].encode() for word in WORDS)
 KEY, SUBJECT, BODY, LONG, SENDER, FILE = WORDS
 #: Sent at a time that nothing else has, in microseconds since 1970 as SQLite writes it.
@@ -123,7 +125,7 @@ def _scene(place: Path, history: object) -> tuple[Home, ConnectionId, Connection
     home = new_home(place)
 
     async def work(store: SqliteStore) -> tuple[ConnectionId, ConnectionId]:
-        mine, other = await connect(store), await connect(store)
+        mine, other = await connect(store, NAME), await connect(store)
         await fill_with_canary(store, mine)
         await store.ingest(batch(other, crowd(7, 100)))
         await history(store, mine)
@@ -158,7 +160,8 @@ def test_an_erased_connection_leaves_no_byte(tmp_path: Path, history: object):
     home, mine, other = _scene(tmp_path, history)
     commands.commands_of(home).erase_connection(mine)
     assert traces(home) == []
-    assert [path.name for path in home.path.rglob("*") if mine.encode() in _content(path)] == []
+    assert mine == NAME.lower()
+    assert [path.name for path in home.path.rglob("*") if mine.encode() in _content(path).lower()] == []
     assert damages(home) == []
 
     async def others_stay(store: SqliteStore) -> None:

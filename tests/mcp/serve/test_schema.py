@@ -145,7 +145,7 @@ def test_with_175_connections_in_24_grants_an_ambiguity_leads_to_every_connectio
             shown = await w.call(access, "schema", **args)
             assert len(msgspec.json.encode(shown.wire())) <= 60_000
             assert len(shown.text.encode()) <= 12_000
-            found |= set(re.findall(r"cin_[0-9a-f]{24}", shown.text))
+            found |= set(re.findall(r"connection_id:([a-z0-9-]+)", shown.text))
             asked += [
                 json.loads(one) for one in re.findall(r"schema args=(\{.*\})$", shown.text, re.MULTILINE)
             ]

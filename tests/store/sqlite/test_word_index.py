@@ -128,6 +128,7 @@ def _make_older(home: Path) -> None:
         "DROP TABLE hiding_rule",
         "DROP TABLE owner_passkey",
         "DROP TABLE owner_challenge",
+        "DROP TABLE connection_gone",
         "DROP INDEX token_family",
         "ALTER TABLE blob DROP COLUMN noted_at",
         "CREATE TABLE column_block(sid INTEGER, fid INTEGER, b INTEGER, data BLOB, PRIMARY KEY(sid, fid, b))",

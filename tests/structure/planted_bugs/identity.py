@@ -12,6 +12,14 @@ _SERVICE = "src/headgate/auth/oauth/service.py"
 _SERVERS = "tests/console/test_servers.py"
 
 BUGS = (
+    Bug(
+        "tests/hostile/test_grants.py"
+        "::test_a_grant_of_a_removed_connection_does_not_open_the_next_one_of_its_name",
+        "the id of a removed connection is given again",
+        "src/headgate/store/changes/accounts.py",
+        "return exists or is_gone(database, connection_id)",
+        "return exists",
+    ),
     # Restored homes
     Bug(
         _RESTORED,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
+
 from headgate.errors import ConnectionNotFound
 from headgate.model.ids import BlobId, ConnectionId, ConnectorKey
+from headgate.model.readable import connection_ids
 from headgate.model.record import Connection
 from headgate.store.changes.word_index import delete_texts
 from headgate.store.format.records import shelf_rows
@@ -13,12 +16,31 @@ from headgate.store.sql.database import Database
 from headgate.store.sql.vector_blocks import delete_vectors
 
 
-def create(database: Database, connection: Connection) -> None:
+def create(database: Database, connector_key: ConnectorKey, display_name: str, *, at: int) -> Connection:
+    """Add a connection under the best id that no connection of this home has or had."""
+    free = (name for name in connection_ids(display_name, connector_key) if not _was_used(database, name))
+    connection = Connection(next(free), connector_key, display_name, at)
     database.run(
         database.sql["insert_connection"],
         (connection.id, connection.connector_key, connection.display_name, connection.created_at),
     )
-    make_shelves(database, connection.connector_key)
+    make_shelves(database, connector_key)
+    return connection
+
+
+def is_gone(database: Database, connection_id: ConnectionId) -> bool:
+    """Return whether a connection of that id was removed."""
+    return database.one(database.sql["connection_gone"], (_digest(connection_id),)) is not None
+
+
+def _was_used(database: Database, connection_id: ConnectionId) -> bool:
+    exists = database.one(database.sql["connection_exists"], (connection_id,)) is not None
+    return exists or is_gone(database, connection_id)
+
+
+def _digest(connection_id: ConnectionId) -> bytes:
+    """Return what stays of an id: it is made of a name, which must not be in the store after an erasure."""
+    return sha256(connection_id.encode(errors="surrogatepass")).digest()
 
 
 def make_shelves(database: Database, connector_key: ConnectorKey) -> None:
@@ -51,6 +73,8 @@ def delete(database: Database, connection_id: ConnectionId) -> None:
         if shelf.connection_id == connection_id:
             _empty(database, shelf)
     database.run(database.sql["delete_connection"], (connection_id,))
+    # Grants, clients and the log still name it: the id must never mean another connection.
+    database.run(database.sql["note_connection_gone"], (_digest(connection_id),))
     bump_catalog(database)
 
 

@@ -68,6 +68,14 @@ class SqliteCommands:
 
         return backup.restore(source, self._home, progress, end_at=end_at)
 
+    def is_gone(self, connection_id: ConnectionId) -> bool:
+        """Return whether a connection of that id was removed."""
+        from headgate.store.changes import accounts
+        from headgate.store.maintenance.sqlite_home import reading_store
+
+        with reading_store(self._home) as database:
+            return accounts.is_gone(database, connection_id)
+
     def erase_connection(self, connection_id: ConnectionId) -> Erased:
         """Erase a connection with all its records and files."""
         from headgate.store.changes import erase

@@ -15,7 +15,7 @@ from headgate.errors import StorageUnusable
 from headgate.home import Home, HomeInDatabase
 from headgate.model.ids import BlobId, ConnectionId, RecordId, StreamName
 from headgate.model.maintenance import CheckReport, Copied, EndedCredentials, Erased, Progress, StoreStats
-from headgate.store.changes import erase
+from headgate.store.changes import accounts, erase
 from headgate.store.maintenance import backup, copying, fsck
 from headgate.store.maintenance.backup import end_credentials
 from headgate.store.maintenance.postgres_side import PostgresSide
@@ -66,6 +66,11 @@ class PostgresCommands:
 
             copying.copy_store(copy, target, progress, before_opening=end)
         return replace(copied, ended=ended)
+
+    def is_gone(self, connection_id: ConnectionId) -> bool:
+        """Return whether a connection of that id was removed."""
+        with _opened(self._existing()) as database:
+            return accounts.is_gone(database, connection_id)
 
     def erase_connection(self, connection_id: ConnectionId) -> Erased:
         """Erase a connection with all its records and files."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
@@ -11,7 +10,7 @@ from headgate import memory
 from headgate.errors import ConnectionNotFound, StorageUnusable, StreamNotDeclared, Unsupported
 from headgate.model.declaration import SourceDeclaration
 from headgate.model.hiding import HidingRule, RuleCount, RuleId
-from headgate.model.ids import BlobId, ConnectionId, ConnectorKey, RecordId, StreamName, connection_id_from
+from headgate.model.ids import BlobId, ConnectionId, ConnectorKey, RecordId, StreamName
 from headgate.model.plan import (
     AggregatePlan,
     BlobPlan,
@@ -55,7 +54,6 @@ from headgate.store.sql.catalog import Catalog
 from headgate.store.sql.database import Database
 from headgate.tasks import Supervisor
 
-_CONNECTION_BYTES = 12
 #: What must be left, beside the reserve, when a thread begins to read.
 READ_BYTES = 16 * 1024 * 1024
 _T = TypeVar("_T")
@@ -220,12 +218,13 @@ class Store:
         return (await self._readers.catalog()).versions
 
     async def create_connection(self, connector_key: ConnectorKey, display_name: str) -> Connection:
+        """Add a connection; its id is made from its name, and stays when the name changes."""
         if connector_key not in await self.declarations():
             raise StreamNotDeclared(f"There is no declaration for '{connector_key}'.")
-        minted = connection_id_from(secrets.token_bytes(_CONNECTION_BYTES))
-        connection = Connection(minted, connector_key, display_name, self._now())
-        await self._writer.run(lambda database: accounts.create(database, connection))
-        return connection
+        at = self._now()
+        return await self._writer.run(
+            lambda database: accounts.create(database, connector_key, display_name, at=at)
+        )
 
     async def connections(self) -> tuple[Connection, ...]:
         """Return every connection, oldest first."""

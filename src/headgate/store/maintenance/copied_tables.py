@@ -30,6 +30,7 @@ class Table:
 TABLES = (
     Table("declaration", ("connector_key", "version")),
     Table("connection", ("id",)),
+    Table("connection_gone", ("digest",)),
     Table("stream", ("stid",)),
     Table("field", ("stid", "fid")),
     Table("shelf", ("sid",)),

@@ -19,6 +19,14 @@ UPDATE connection SET display_name=? WHERE {home} id=?
 -- Remove a connection's own row.
 DELETE FROM connection WHERE {home} id=?
 
+-- name: note_connection_gone
+-- Note the digest of an id that must not be used again.
+INSERT INTO connection_gone VALUES({home_value}?) ON CONFLICT DO NOTHING
+
+-- name: connection_gone
+-- One row if a connection with an id of that digest was removed.
+SELECT 1 FROM connection_gone WHERE {home} digest=?
+
 -- name: delete_shelf
 -- Remove a shelf's own row.
 DELETE FROM shelf WHERE {home} sid=?
