@@ -239,7 +239,7 @@ def _print_promises(figures: dict[tuple[str, str], Figure], turns: dict[str, lis
 def _print_bytes(figures: dict[tuple[str, str], Figure]) -> None:
     """Print what answers weigh on the wire, headers left out; tests assert it on fixed records."""
     print("\nbytes")
-    print(f"  tools/list: {len(msgspec.json.encode({'tools': TOOLS}))} (at most 12 000)")
+    print(f"  tools/list: {len(msgspec.json.encode({'tools': TOOLS}))} (at most 10 000)")
     for name in ("fetch", "query 25", "search 25", "schema"):
         print(f"  {name}: {figures['mcp', name].size_bytes}, over REST {figures['rest', name].size_bytes}")
 

@@ -120,7 +120,7 @@ S2-15 done | Never broaden grant or retry with owner credentials | one RS call, 
 S2-16 done | Owner/control bearers rejected | 403 at /mcp
 S2-17 done | Owner bearer in request or env → refusal | 403; exit 77
 S2-18 done | ...and not processed as MCP | no JSON-RPC result
-S2-19 done | Regression test measures tools/list | the encoded list has at most 12 000 bytes; a planted tool of 24 576 bytes is found
+S2-19 done | Regression test measures tools/list | the encoded list has at most 10 000 bytes; a planted tool of 24 576 bytes is found
 S2-20 done | ...asserts exact members and byte budget | < 24 576
 S2-21 done | Serialized list below budget | measured
 S2-22 done | Test fails if event/dev tool appears | mutate and fail

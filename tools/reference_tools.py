@@ -3,11 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from headgate.mcp.serve.tools import READ_ONLY, WHOLE
+from headgate.mcp.serve.tools import DOCUMENT_IDENTITY, IDENTITY, OPERATIONAL, READ_ONLY, WHOLE
 from headgate.model.query import SearchMode
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+#: What an answer holds beside what was selected.
+_MEMBERS = {
+    "query_records": (
+        f"Beside `data`, the fields, a row has its identity ({_listed(IDENTITY)}) and how it was served",
+        f"({_listed(OPERATIONAL)}).",
+    ),
+    "fetch": (
+        "`metadata` has the short fields, `untrusted`, and the identity of the record:",
+        f"{_listed(DOCUMENT_IDENTITY)}.",
+    ),
+}
 
 
 def tools_page() -> str:
@@ -18,8 +35,10 @@ def tools_page() -> str:
         [
             "# Tools",
             "",
-            "The six MCP tools of `/mcp` and of `headgate mcp`, with the texts that a model reads. They are the same for",
-            "every client; what differs is what the calls answer. Arguments that are not listed are refused.",
+            "The six MCP tools of `/mcp` and of `headgate mcp`, with the texts that a model reads. For a grant on built-in",
+            "sources `schema` and `search` say which kinds of records it shows: mail, calendar, bank. Else they are the same",
+            "for every client; what differs is what the calls answer. Arguments that are not listed are refused, but `q` for",
+            "`query`.",
             "Errors are in [errors](errors.md), and the words in the [glossary](glossary.md).",
             "",
             f"All of them only read: {hints}.",
@@ -57,8 +76,9 @@ def _tool_section(tool: Mapping[str, Any]) -> Iterator[str]:
         needed = " Required." if name in schema.get("required", ()) else ""
         yield f"| `{name}` | {_type(one)} | {_escaped(one['description'])}{needed} |"
     yield ""
-    members = ", ".join(f"`{name}`" for name in tool["outputSchema"]["oneOf"][0]["required"])
+    members = _listed(tool["outputSchema"]["oneOf"][0]["required"])
     yield f"`structuredContent` of an answer has {members}; that of a failure has `error`."
+    yield from _MEMBERS.get(tool["name"], ())
     yield ""
 
 

@@ -8,6 +8,7 @@ server that does not answer within a second or two.
 from __future__ import annotations
 
 import gc
+import time
 from functools import partial
 
 from headgate.auth.keys import digest_of
@@ -18,7 +19,7 @@ from headgate.mcp.serve.stdio import StdioSession
 from headgate.mcp.serve.tools import surface_of
 from headgate.model.grant import TokenKind
 from headgate.settings import Settings
-from headgate.store.quick import has_model, kind_of_token
+from headgate.store.quick import TokenSummary, has_model, summary_of_token
 
 
 def run_stdio(settings: Settings, token: str, identity: ServerIdentity) -> None:
@@ -26,35 +27,46 @@ def run_stdio(settings: Settings, token: str, identity: ServerIdentity) -> None:
     # What is imported stays; looking for garbage among it takes a third of the time.
     gc.disable()
     # Before the client is answered: an agent never reads with an owner's token.
-    if _kind(settings, token) == TokenKind.OWNER.value:
+    summary = _summary(settings, token)
+    if summary.kind == TokenKind.OWNER.value:
         raise OwnerCredentialRefused
-    session = StdioSession(identity, surface_of(has_meaning=has_model(settings.semantic_model)))
+    surface = surface_of(has_meaning=has_model(settings.semantic_model)).naming(summary.source_ids)
+    session = StdioSession(identity, surface)
     if session.begin():
         import asyncio
 
         asyncio.run(_serve(settings, token, session))
 
 
-def _kind(settings: Settings, token: str) -> str | None:
-    """Look up the kind of a token, and open the store for it only if nothing quicker can tell."""
+def _summary(settings: Settings, token: str) -> TokenSummary:
+    """Look up what a token is for, and open the store for it only if nothing quicker can tell."""
     is_plain = not settings.store_url and settings.semantic_model in {"auto", "off"}
     home = open_home(settings.home)
-    kind = kind_of_token(home.path, digest_of(token)) if is_plain else None
-    if kind is not None:
-        return kind
+    summary = summary_of_token(home.path, digest_of(token), _now()) if is_plain else None
+    if summary is not None:
+        return summary
     import asyncio
 
-    return asyncio.run(_stored_kind(settings, token))
+    return asyncio.run(_stored_summary(settings, token))
 
 
-async def _stored_kind(settings: Settings, token: str) -> str | None:
+def _now() -> int:
+    # The clock of `headgate.auth.clock` takes longer to import.
+    return time.time_ns() // 1000
+
+
+async def _stored_summary(settings: Settings, token: str) -> TokenSummary:
+    from headgate.auth.admission import READABLE
     from headgate.store.models.choice import chosen_model
     from headgate.wiring import open_stores
 
     chosen_model(settings.semantic_model, settings.semantic_key_file)
     async with open_stores(settings) as stores:
         holder = await stores.ledger.holder(digest_of(token))
-        return None if holder is None else holder.token.kind.value
+        if holder is None:
+            return TokenSummary("")
+        readable = (issued.grant for issued in holder.grants if issued.state(_now()) in READABLE)
+        return TokenSummary(holder.token.kind.value, tuple(grant.source_id for grant in readable))
 
 
 async def _serve(settings: Settings, token: str, session: StdioSession) -> None:

@@ -256,12 +256,12 @@ _OR = "OR"
 def parse_terms(q: str) -> tuple[Term, ...]:
     """Take a query apart; every character that has no meaning in its place means itself."""
     if len(q) > MAX_QUERY_CHARS:
-        raise InvalidRequest(f"q must have at most {MAX_QUERY_CHARS} characters.", param="q")
+        raise InvalidRequest(f"The query must have at most {MAX_QUERY_CHARS} characters.", param="q")
     terms = tuple(_joined(term for piece in _PIECE.finditer(q) if (term := _term(piece)) is not None))
     if all(term.is_excluded for term in terms):
-        raise InvalidRequest("q must hold at least one word.", param="q")
+        raise InvalidRequest("The query must hold at least one word.", param="q")
     if sum(1 + len(term.alternatives) for term in terms) > MAX_TERMS:
-        raise InvalidRequest(f"q must hold at most {MAX_TERMS} words or phrases.", param="q")
+        raise InvalidRequest(f"The query must hold at most {MAX_TERMS} words or phrases.", param="q")
     return terms
 
 

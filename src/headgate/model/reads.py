@@ -53,33 +53,35 @@ class Detail(StrEnum):
 
 
 def _arg(about: str, *, rest: str = "", at: str = "", **schema: Any) -> Meta:
-    """Describe an argument; ``rest`` is its sentence there where the other would be wrong."""
+    """Describe an argument; ``rest`` is its sentence there where the other would be wrong.
+
+    A tool accepts one without a sentence and does not list it: the same is listed under another name.
+    """
     return Meta(description=about, extra={"rest": rest, "at": at}, extra_json_schema=schema or None)
 
 
+_REST_CONNECTION = "One connection; ids are in schema."
 _STREAM = _arg("Stream name from schema.", at=IN_PATH)
-_CONNECTION = _arg("One connection; ids are in schema.")
-_CONNECTOR = _arg("All connections of this connector.")
-_CURSOR = _arg("next_cursor of the last answer; keep the other arguments.")
-_PRINTED = _arg("As printed; keep the other arguments.", at=ONLY_TOOL)
-_FIELDS = _arg("Only these fields.")
-_EXPAND = _arg("Relations of schema to add.")
-_EXPAND_LIMIT = _arg(
-    "Relation to most children per record.", rest="`expand_limit[relation]=n`: the most children per record."
+_CONNECTION = _arg("One connection.", rest=_REST_CONNECTION)
+_CONNECTOR = _arg("One connector.", rest="All connections of this connector.")
+_CURSOR = _arg(
+    "The last next_cursor; keep the rest.", rest="next_cursor of the last answer; keep the other arguments."
 )
-_REST_WORDS = 'Words, `"words in a row"`, `beginnings*`, `-without`, `this OR that`.'
-_IN = _arg("Only these fields are searched.")
+_PRINTED = _arg("As printed; keep the rest.", at=ONLY_TOOL)
+_FIELDS = _arg("Only these fields.")
+_EXPAND = _arg("Relations to add.", rest="Relations of schema to add.")
+_EXPAND_LIMIT = _arg(
+    "Relation to most children.", rest="`expand_limit[relation]=n`: the most children per record."
+)
+_REST_WORDS = _arg("", rest='Words, `"words in a row"`, `beginnings*`, `-without`, `this OR that`.')
+_IN = _arg("Search only these fields.", rest="Only these fields are searched.")
 _EXTRACT = _arg(
-    'In place of field: {"after": "the total is", "type": "number"|"date"}, the first one after the phrase in '
-    "searched text.",
+    'In place of field, from texts: {"after": phrase, "type": "number" or "date"}.',
     rest="`extract[after]=the total is` and `extract[type]=number` or `date`, in place of `field`: the first one "
     "after the phrase in a record's searched text.",
 )
 _REST_FILTER = "`filter[field]=value`, or `filter[field][gte|gt|lte|lt]=value` on fields that declare it."
-_FILTER = _arg(
-    "Typed: field to value, or to a range {gte,gt,lte,lt}. Use fields with eq or r= in schema.",
-    rest=_REST_FILTER,
-)
+_FILTER = _arg("Field to value, or to {gte,gt,lte,lt}; schema says which fields (eq, r=).", rest=_REST_FILTER)
 
 
 class Read(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"in_fields": "in"}):
@@ -93,8 +95,8 @@ class SchemaRead(Read, frozen=True):
     """What the caller may read."""
 
     tool: ClassVar[str] = "schema"
-    detail: Annotated[Detail | None, _arg("Default compact; full needs stream.", at=ONLY_TOOL)] = None
-    stream: Annotated[Text | None, _arg("Stream name from schema.")] = None
+    detail: Annotated[Detail | None, _arg("full needs stream.", at=ONLY_TOOL)] = None
+    stream: Annotated[Text | None, _arg("Its fields.", rest="Stream name from schema.")] = None
     connection_id: Annotated[Text | None, _CONNECTION] = None
     connector_key: Annotated[Text | None, _CONNECTOR] = None
     cursor: Annotated[Text | None, _PRINTED] = None
@@ -110,16 +112,27 @@ class RecordsRead(Read, frozen=True):
     changes_since: Annotated[
         Text | None,
         _arg(
-            "'beginning', or next_changes_since of an earlier answer; no date. Needs one connection: "
-            "pass connection_id when several have the stream."
+            "'beginning', or the last next_changes_since; no date. Needs one connection.",
+            rest="'beginning', or next_changes_since of an earlier answer; no date. Needs one connection: "
+            "pass connection_id when several have the stream.",
         ),
     ] = None
-    order: Annotated[Order | None, _arg("By the sort field; default desc.")] = None
-    sort: Annotated[Text | None, _arg("The sort field of schema, with - in front for descending.")] = None
-    count: Annotated[Count | None, _arg("Also count all matches; default none.")] = None
+    order: Annotated[Order | None, _arg("Default desc.", rest="By the sort field; default desc.")] = None
+    sort: Annotated[
+        Text | None,
+        _arg(
+            "The sort field; - in front: descending.",
+            rest="The sort field of schema, with - in front for descending.",
+        ),
+    ] = None
+    count: Annotated[
+        Count | None, _arg("Also count all matches.", rest="Also count all matches; default none.")
+    ] = None
     filter: Annotated[dict[str, Any] | None, _FILTER] = None
     fields: Annotated[Texts | None, _FIELDS] = None
-    view: Annotated[Text | None, _arg("A view of schema in place of fields.")] = None
+    view: Annotated[Text | None, _arg("In place of fields.", rest="A view of schema in place of fields.")] = (
+        None
+    )
     expand: Annotated[Texts | None, _EXPAND] = None
     expand_limit: Annotated[dict[str, Any] | None, _EXPAND_LIMIT] = None
     connection_id: Annotated[Text | None, _CONNECTION] = None
@@ -132,19 +145,32 @@ class AggregateRead(Read, frozen=True):
     tool: ClassVar[str] = "aggregate"
     stream: Annotated[Text, _STREAM]
     metric: Annotated[Metric, _arg("All but count need field.")]
-    field: Annotated[Text | None, _arg("What the metric is of; not with count.")] = None
-    group_by: Annotated[Text | None, _arg("A field; the largest groups come first.")] = None
-    group_by_time: Annotated[
-        Text | None, _arg("A time field; groups come oldest first. Needs granularity.")
+    field: Annotated[
+        Text | None, _arg("Of the metric; not with count.", rest="What the metric is of; not with count.")
     ] = None
-    granularity: Annotated[Granularity | None, _arg("Length of a group of group_by_time.")] = None
-    time_zone: Annotated[Text | None, _arg("IANA name for group_by_time; default UTC.")] = None
+    group_by: Annotated[
+        Text | None, _arg("A field; largest groups first.", rest="A field; the largest groups come first.")
+    ] = None
+    group_by_time: Annotated[
+        Text | None,
+        _arg(
+            "A time field; oldest first. Needs granularity.",
+            rest="A time field; groups come oldest first. Needs granularity.",
+        ),
+    ] = None
+    granularity: Annotated[
+        Granularity | None, _arg("Of group_by_time.", rest="Length of a group of group_by_time.")
+    ] = None
+    time_zone: Annotated[
+        Text | None, _arg("IANA name; default UTC.", rest="IANA name for group_by_time; default UTC.")
+    ] = None
     limit: Annotated[Limit | None, _arg("Groups; default 10.")] = None
     cursor: Annotated[Text | None, _PRINTED] = None
-    filter: Annotated[dict[str, Any] | None, _FILTER] = None
-    q: Annotated[
-        Text | None, _arg("Only records that hold all these words, as in search.", rest=_REST_WORDS)
-    ] = None
+    filter: Annotated[dict[str, Any] | None, _arg("As in query_records.", rest=_REST_FILTER)] = None
+    query: Annotated[Text | None, _arg("Only records with all these words, as in search.", at=ONLY_TOOL)] = (
+        None
+    )
+    q: Annotated[Text | None, _REST_WORDS] = None
     in_fields: Annotated[Texts | None, _IN] = None
     extract: Annotated[Extraction | None, _EXTRACT] = None
     connection_id: Annotated[Text | None, _CONNECTION] = None
@@ -155,17 +181,19 @@ class SearchRead(Read, frozen=True):
     """Records by words."""
 
     tool: ClassVar[str] = "search"
-    q: Annotated[Text | None, _arg("The words. Pass one of q and query.", rest=_REST_WORDS)] = None
-    query: Annotated[Text | None, _arg("Same as q.", at=ONLY_TOOL)] = None
+    query: Annotated[Text | None, _arg("The words.", at=ONLY_TOOL)] = None
+    q: Annotated[Text | None, _REST_WORDS] = None
     streams: Annotated[Texts | None, _arg("Only these streams.")] = None
     in_fields: Annotated[Texts | None, _IN] = None
-    limit: Annotated[HitLimit | None, _arg("Hits; default 25. 0 only counts.")] = None
+    limit: Annotated[HitLimit | None, _arg("Hits of all connections; default 25. 0 only counts.")] = None
     cursor: Annotated[Text | None, _CURSOR] = None
     # A server with a model offers the other modes as well.
     mode: Annotated[SearchMode | None, _arg("Default lexical.", at=ONLY_TOOL, enum=["lexical"])] = None
-    sort: Annotated[SearchSort | None, _arg("Default relevance; time is newest first.")] = None
+    sort: Annotated[
+        SearchSort | None, _arg("time: newest first.", rest="Default relevance; time is newest first.")
+    ] = None
     filter: Annotated[
-        dict[str, Any] | None, _arg("As in query_records; needs exactly one stream.", rest=_REST_FILTER)
+        dict[str, Any] | None, _arg("As in query_records; needs one stream.", rest=_REST_FILTER)
     ] = None
     connection_id: Annotated[Text | None, _CONNECTION] = None
     connector_key: Annotated[Text | None, _CONNECTOR] = None
@@ -180,9 +208,7 @@ class FetchRead(Read, frozen=True):
     fields: Annotated[Texts | None, _FIELDS] = None
     expand: Annotated[Texts | None, _EXPAND] = None
     expand_limit: Annotated[dict[str, Any] | None, _EXPAND_LIMIT] = None
-    connection_id: Annotated[
-        Text | None, _arg("If the id holds none.", rest="One connection; ids are in schema.")
-    ] = None
+    connection_id: Annotated[Text | None, _arg("If the id holds none.", rest=_REST_CONNECTION)] = None
 
 
 class WindowRead(Read, frozen=True, kw_only=True):
@@ -190,23 +216,26 @@ class WindowRead(Read, frozen=True, kw_only=True):
 
     tool: ClassVar[str] = "read_record_field"
     id: Annotated[
-        Text | None,
-        _arg(
-            "As for fetch, with its connection. Without it connection_id, stream and record_id.", at=IN_PATH
-        ),
+        Text | None, _arg("As for fetch. Without it connection_id, stream and record_id.", at=IN_PATH)
     ] = None
-    connection_id: Annotated[
-        Text | None, _arg("Instead of id.", rest="One connection; ids are in schema.")
-    ] = None
-    stream: Annotated[Text | None, _arg("Instead of id.", at=IN_PATH)] = None
-    record_id: Annotated[Text | None, _arg("Instead of id.", at=IN_PATH)] = None
+    connection_id: Annotated[Text | None, _arg("Without id.", rest=_REST_CONNECTION)] = None
+    stream: Annotated[Text | None, _arg("Without id.", at=IN_PATH)] = None
+    record_id: Annotated[Text | None, _arg("Without id.", at=IN_PATH)] = None
     field_path: Annotated[Text, _arg("Top-level field name.", at=ONLY_TOOL)]
-    cursor: Annotated[Text | None, _arg("As an earlier window printed it.")] = None
-    offset_chars: Annotated[Annotated[int, Meta(ge=0)] | None, _arg("Where to begin; default 0.")] = None
+    cursor: Annotated[Text | None, _arg("As printed.", rest="As an earlier window printed it.")] = None
+    offset_chars: Annotated[
+        Annotated[int, Meta(ge=0)] | None, _arg("Default 0.", rest="Where to begin; default 0.")
+    ] = None
     limit_chars: Annotated[Annotated[int, Meta(ge=1, le=16384)] | None, _arg("Default 4096.")] = None
-    q: Annotated[Text | None, _arg("Read around the first place with this text.")] = None
-    before_chars: Annotated[Context | None, _arg("With q: context before; default 2048.")] = None
-    after_chars: Annotated[Context | None, _arg("With q: context after; default 2048.")] = None
+    q: Annotated[
+        Text | None, _arg("Read around its first place.", rest="Read around the first place with this text.")
+    ] = None
+    before_chars: Annotated[
+        Context | None, _arg("With q; default 2048.", rest="With q: context before; default 2048.")
+    ] = None
+    after_chars: Annotated[
+        Context | None, _arg("With q; default 2048.", rest="With q: context after; default 2048.")
+    ] = None
 
 
 #: In the order in which the tools are listed.
@@ -250,7 +279,9 @@ def input_schema(read: type[Read]) -> dict[str, Any]:
     return {
         "type": "object",
         "properties": {
-            argument.name: {**argument.schema, "description": argument.about} for argument in arguments
+            argument.name: {**argument.schema, "description": argument.about}
+            for argument in arguments
+            if argument.about
         },
         **({"required": required} if required else {}),
         "additionalProperties": False,
@@ -331,7 +362,7 @@ def _refuse_beside_changes(
             raise InvalidRequest(f"changes_since excludes {name}.", param=name)
 
 
-def aggregate_query(read: AggregateRead, filters: tuple[Filter, ...]) -> AggregateQuery:
+def aggregate_query(read: AggregateRead, words: str | None, filters: tuple[Filter, ...]) -> AggregateQuery:
     """Return the query for a number, or for one of each group."""
     return AggregateQuery(
         ids.stream_name(read.stream),
@@ -343,7 +374,7 @@ def aggregate_query(read: AggregateRead, filters: tuple[Filter, ...]) -> Aggrega
         time_zone=read.time_zone,
         limit=DEFAULT_GROUPS if read.limit is None else read.limit,
         filters=filters,
-        q=read.q,
+        q=words,
         in_fields=fields(read.in_fields),
         extract=read.extract,
         connection_id=connection(read.connection_id),

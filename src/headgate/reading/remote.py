@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 from urllib.parse import quote
 
@@ -131,6 +131,26 @@ class _Metadata(msgspec.Struct):
     capabilities: _Offers
 
 
+class _Source(msgspec.Struct):
+    id: str = ""
+
+
+class _Connector(msgspec.Struct):
+    source: _Source = msgspec.field(default_factory=_Source)
+
+
+class _Connectors(msgspec.Struct):
+    connectors: tuple[_Connector, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AboutToken:
+    """What a server says of a token: whose it is, and the sources that it may read."""
+
+    bearer: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    source_ids: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class RemoteResourceServer:
     """Another resource server, for the token that the client carries."""
@@ -236,15 +256,15 @@ class RemoteResourceServer:
         }
         return tuple(mode for mode, is_offered in offered.items() if is_offered)
 
-    async def bearer(self) -> Mapping[str, Any]:
+    async def about_token(self) -> AboutToken:
         """Ask what the token is; empty when the server does not say, or refuses the token itself."""
         try:
             answer = await self.schema(SchemaQuery())
         except RemoteRefused as error:
             if error.status in _TOKEN_REFUSED:
-                return {}
+                return AboutToken()
             raise
-        return _bearer(answer.content)
+        return _about_token(answer.content)
 
     async def aggregate(self, query: AggregateQuery) -> ReadAnswer:
         """Ask for a number; one of all records is none of those that hold some words."""
@@ -363,16 +383,23 @@ async def _pieces(answer: httpx2.Response) -> AsyncGenerator[bytes]:
         await answer.aclose()
 
 
-def _bearer(content: bytes) -> Mapping[str, Any]:
-    """Read the member ``bearer`` of a schema document, which some servers wrap in ``data``."""
+def _about_token(content: bytes) -> AboutToken:
+    """Read ``bearer`` and the sources of a schema document, which some servers wrap in ``data``."""
     try:
         document = msgspec.json.decode(content, type=dict[str, Any])
     except msgspec.MsgspecError:
-        return {}
+        return AboutToken()
     wrapped: Any = document.get("data")
     inner = cast("dict[str, Any]", wrapped) if isinstance(wrapped, dict) else document
     bearer: Any = document.get("bearer") or inner.get("bearer")
-    return cast("dict[str, Any]", bearer) if isinstance(bearer, dict) else {}
+    try:
+        connectors = msgspec.convert(inner, _Connectors).connectors
+    except msgspec.ValidationError:
+        connectors = ()
+    return AboutToken(
+        cast("dict[str, Any]", bearer) if isinstance(bearer, dict) else {},
+        tuple(connector.source.id for connector in connectors),
+    )
 
 
 def _request_id(headers: Mapping[str, str]) -> RequestId:

@@ -9,6 +9,8 @@ from typing import Any
 
 import msgspec
 
+from headgate.model.kinds import PUBLISHER
+
 TEXT: dict[str, Any] = {"type": ["string", "null"]}
 INTEGER: dict[str, Any] = {"type": ["integer", "null"]}
 NUMBER: dict[str, Any] = {"type": ["number", "null"]}
@@ -32,7 +34,6 @@ TYPES: Mapping[str, Mapping[str, Any]] = {
 _FIELD_TYPES = {**TYPES, "time": TIME, "file": OBJECT}
 
 _RANGE = ["gte", "gt", "lte", "lt"]
-_PUBLISHER = "https://headgate.example/sources"
 
 
 def fields(names: str, **descriptions: str) -> dict[str, Mapping[str, Any]]:
@@ -79,8 +80,8 @@ def declaration(source: str, title: str, streams: Sequence[StreamSpec]) -> dict[
     """Make the document of a source; its version follows from its content."""
     body: dict[str, Any] = {
         "protocol_version": "0.1.0",
-        "source": {"kind": "connector", "id": f"{_PUBLISHER}/{source}"},
-        "publisher": {"id": _PUBLISHER},
+        "source": {"kind": "connector", "id": f"{PUBLISHER}/{source}"},
+        "publisher": {"id": PUBLISHER},
         "display": {"name": title},
         "streams": [_stream(spec) for spec in streams],
     }

@@ -192,7 +192,8 @@ READS: list[tuple[str, dict[str, Any], str, str]] = [
     ("aggregate", {"metric": "count", "group_by_time": "sent_at"}, "granularity", "granularity"),
     ("aggregate", {"metric": "count", "stream": "attachments"}, "metric", "query_records"),
     ("search", {"q": "x", "streams": ["nope"]}, "streams", "schema"),
-    ("search", {"q": "!!"}, "q", "q"),
+    ("search", {"q": "!!"}, "query", "query"),
+    ("aggregate", {"metric": "count", "query": "!!"}, "query", "query"),
     ("fetch", {"id": "nope:1"}, "id", "schema"),
     ("read_record_field", {"id": "Home mail/messages:m1", "field_path": "nope"}, "field_path", "schema"),
 ]
@@ -226,7 +227,7 @@ def test_the_refusal_of_a_read_names_what_to_do(tool: str, given: dict[str, Any]
 @pytest.mark.parametrize(
     ("tool", "arguments", "named"),
     [
-        ("search", {"text": "x"}, "Use q "),
+        ("search", {"text": "x"}, "Use query "),
         ("search", {"q": "x", "stream": "messages"}, "Use streams "),
         ("query_records", {"streams": ["m"]}, "Use stream "),
         ("query_records", {"stream": "m", "where": {}}, "Use filter "),

@@ -16,8 +16,8 @@ from headgate.auth.grants import Choice, Conditions, issue
 from headgate.mcp.serve.call import TOOL_HANDLERS, call
 from headgate.mcp.serve.reader import HandleMaker, Reader
 from headgate.mcp.serve.results import ServerIdentity, result_of
-from headgate.mcp.serve.tools import TOOLS
 from headgate.model.ids import RecordRef, RequestId, StreamName
+from headgate.model.reads import READS, arguments_of
 from headgate.model.rows import Batch
 from headgate.policy.allowance import SourceCatalog
 from headgate.reading.home import ReadContext
@@ -229,7 +229,7 @@ def test_no_argument_makes_an_answer_large_or_a_tool_fail(tmp_path: Path, unit: 
         "schema": {"stream": "papers"},
         "query_records": {"stream": "papers"},
         "aggregate": {"stream": "papers", "metric": "count"},
-        "search": {"q": "bridge", "streams": ["papers"]},
+        "search": {"query": "bridge", "streams": ["papers"]},
         "fetch": {"id": "papers:1"},
         "read_record_field": {"id": "papers:1", "field_path": "body"},
     }
@@ -238,14 +238,14 @@ def test_no_argument_makes_an_answer_large_or_a_tool_fail(tmp_path: Path, unit: 
     async def go() -> None:
         async with local_program(tmp_path) as program:
             reader = await make_reader(program, 1, list(papers([("x", 9)], ("k", 1), 2, wide=False)))
-            for tool in TOOLS:
-                name = tool["name"]
-                for argument, kind in tool["inputSchema"]["properties"].items():
-                    for value in hostile(kind, _of(unit, 20_000)):
-                        given = {**right[name], argument: value}
-                        if argument == "query":
-                            del given["q"]
-                        found.extend(problems(name, given, await call(name, given, reader)))
+            for name, argument in (
+                (read.tool, argument) for read in READS for argument in arguments_of(read)
+            ):
+                for value in hostile(argument.schema, _of(unit, 20_000)):
+                    given = {**right[name], argument.name: value}
+                    if (name, argument.name) == ("search", "q"):
+                        del given["query"]
+                    found.extend(problems(name, given, await call(name, given, reader)))
 
     asyncio.run(go())
     assert found == []

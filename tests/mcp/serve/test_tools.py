@@ -9,7 +9,8 @@ import jsonschema
 import msgspec
 import pytest
 
-from headgate.mcp.serve.call import TOOL_HANDLERS
+from headgate.errors import InvalidRequest
+from headgate.mcp.serve.call import TOOL_HANDLERS, aggregate_query, search_query
 from headgate.mcp.serve.tools import INSTRUCTIONS, TEMPLATES, TOOLS
 
 NAMES = ["schema", "query_records", "aggregate", "search", "fetch", "read_record_field"]
@@ -20,7 +21,7 @@ BY_NAME = {tool["name"]: tool for tool in TOOLS}
 def test_there_are_exactly_six_tools_and_they_are_small():
     assert [tool["name"] for tool in TOOLS] == NAMES
     assert list(TOOL_HANDLERS) == NAMES
-    assert len(msgspec.json.encode({"tools": TOOLS})) <= 12_000
+    assert len(msgspec.json.encode({"tools": TOOLS})) <= 10_000
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -107,6 +108,29 @@ def test_a_tool_that_some_host_does_not_accept_is_found(change: dict[str, Any], 
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_no_schema_of_arguments_says_what_every_caller_knows(name: str):
+    """Some hosts repeat every bound in the description of its argument: that a text has a character is one too many."""
+    bounds = {"minLength", "minItems", "minProperties", "pattern", "format", "default"}
+    assert {key for key, _ in keywords(BY_NAME[name]["inputSchema"])} & bounds == set()
+
+
+@pytest.mark.parametrize("name", ["aggregate", "search"])
+def test_the_words_are_listed_under_the_name_that_hosts_use_and_taken_under_both(name: str):
+    properties = BY_NAME[name]["inputSchema"]["properties"]
+    assert "query" in properties
+    assert "q" not in properties
+    rest = {"stream": "messages", "metric": "count"} if name == "aggregate" else {}
+    read = {
+        "aggregate": lambda words: aggregate_query({**rest, **words})[0].q,
+        "search": lambda words: search_query(words).q,
+    }[name]
+    assert read({"query": "roof"}) == read({"q": "roof"}) == "roof"
+    with pytest.raises(InvalidRequest) as refused:
+        read({"query": "roof", "q": "tiles"})
+    assert "Pass query alone" in refused.value.hint
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_every_parameter_has_a_description(name: str):
     properties = BY_NAME[name]["inputSchema"]["properties"]
     assert [key for key, schema in properties.items() if not schema.get("description")] == []
@@ -117,7 +141,9 @@ def test_the_descriptions_say_what_a_model_cannot_guess():
         return BY_NAME[tool]["inputSchema"]["properties"][name]["description"]
 
     assert "Records with all the words rank first" in BY_NAME["search"]["description"]
-    assert "one of q and query" in about("search", "q")
+    assert "counts are exact" in BY_NAME["search"]["description"]
+    assert "0 only counts" in about("search", "limit")
+    assert "as in search" in about("aggregate", "query")
     assert BY_NAME["search"]["inputSchema"]["properties"]["mode"]["enum"] == ["lexical"]
     assert "prints every row" in BY_NAME["query_records"]["description"]
     assert "one connection" in about("query_records", "changes_since")

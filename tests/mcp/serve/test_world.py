@@ -7,6 +7,7 @@ import json
 import re
 import tracemalloc
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -14,13 +15,15 @@ import pytest
 
 from headgate.mcp.serve.call import call
 from headgate.mcp.serve.results import Outcome
-from headgate.mcp.serve.tools import IDENTITY, OPERATIONAL, TOOLS
+from headgate.mcp.serve.tools import IDENTITY, OPERATIONAL
 from headgate.model.grant import Access, StreamGrant, TimeConstraint
 from headgate.model.instants import instant
 from headgate.reading.port import ResourceServer
 from headgate.text.writing import unfenced
 from tests.mcp.serve.world import MAIL, NOW, SMALL, World, world
 from tests.stitched import StitchedAccount
+
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "tools.md"
 
 
 def in_world(work: Callable[[World], Awaitable[None]], accounts: tuple[StitchedAccount, ...] = SMALL) -> None:
@@ -317,18 +320,17 @@ def test_the_members_beside_the_selected_fields_are_declared():
         pages += [begun, await w.call(access, "query_records", **asked, changes_since=since)]
         rows = [row for page in pages for row in page.structured["data"]["data"]]
         assert all(set(row.get("data", {})) <= {"subject"} for row in rows)
-        declared = {tool["name"]: tool["outputSchema"]["properties"] for tool in TOOLS}
-        description = declared["query_records"]["data"]["description"]
+        sections = re.split(r"^## ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        declared = {section.partition("\n")[0].strip("`"): section for section in sections}
         beside = {member for row in rows for member in row} - {"data"}
         assert beside == {*IDENTITY, *OPERATIONAL}
-        assert all(re.search(rf"\b{member}\b", description) for member in beside)
+        assert all(re.search(rf"`{member}`", declared["query_records"]) for member in beside)
         opened = await w.call(
             access, "fetch", id=f"{w.connections['Work mail']}/messages:m00005", fields=["subject"]
         )
         facts = set(opened.structured["metadata"])
         assert facts >= {"stream", "connection_id", "connector_key"}
-        described = declared["fetch"]["metadata"]["description"]
-        assert all(re.search(rf"\b{fact}\b", described) for fact in facts)
+        assert all(re.search(rf"`{fact}`", declared["fetch"]) for fact in facts)
 
     in_world(work)
 

@@ -9,6 +9,7 @@ from tests.structure.planted_bugs import (
     entrypoint,
     envelopes,
     faults,
+    hosts,
     identity,
     imports,
     ladder,
@@ -40,6 +41,7 @@ BUGS = (
     *origins.BUGS,
     *edges.BUGS,
     *identity.BUGS,
+    *hosts.BUGS,
 )
 #: The rows without one: S4-10 is about which tests there are, and not about code.
 WITHOUT_BUG = frozenset({"S4-10"})

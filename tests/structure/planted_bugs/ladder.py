@@ -123,9 +123,8 @@ BUGS = (
         "S3-15",
         "the schema of a window lets anything in beside it",
         _TOOLS,
-        '        "oneOf": [{"required": list(required)}, {"required": ["error"]}],\n'
-        '        "additionalProperties": False,\n',
-        '        "oneOf": [{"required": list(required)}, {"required": ["error"]}],\n',
+        '"request_id")},\n    },\n    "additionalProperties": False,\n',
+        '"request_id")},\n    },\n',
     ),
     Bug("S3-16", "windows have another template", _TOOLS, "field-window/{handle}", "window/{handle}"),
     Bug(

@@ -74,7 +74,7 @@ _ALLOWED: Mapping[str, Sequence[str]] = {
 _EXTRACT_HINT = 'extract is {"after": a phrase, "type": "number" or "date"}.'
 #: Names that models use for an argument, and what they mean; the first that the tool has is meant.
 _MEANT: Mapping[str, Sequence[str]] = {
-    **dict.fromkeys(("text", "search", "words", "term", "keywords"), ("q",)),
+    **dict.fromkeys(("text", "search", "words", "term", "keywords"), ("query", "q")),
     **dict.fromkeys(("query",), ("q", "filter")),
     **dict.fromkeys(("q",), ("filter",)),
     **dict.fromkeys(("stream", "stream_name", "stream_names", "name", "table"), ("streams", "stream", "id")),
@@ -156,13 +156,15 @@ def aggregate_query(arguments: Mapping[str, Any]) -> tuple[AggregateQuery, str |
     """Read the query of ``aggregate``, and where its text goes on."""
     read = typed(arguments, AggregateRead)
     _refuse_path(read.stream)
-    return reads.aggregate_query(read, filters(read.filter)), read.cursor
+    return reads.aggregate_query(read, _words(read), filters(read.filter)), read.cursor
 
 
 def search_query(arguments: Mapping[str, Any]) -> SearchQuery:
     """Read the query of ``search``."""
     read = typed(arguments, SearchRead)
     words = _words(read)
+    if words is None:
+        raise InvalidRequest("The words to search for are missing.", param="q", hint="Pass them in query.")
     for stream in read.streams or ():
         _refuse_path(stream)
     chosen = filters(read.filter)
@@ -283,14 +285,11 @@ def _bound(field: ids.FieldName, operator: Any, bound: Any) -> RangeFilter:
     return RangeFilter(field, RangeOperator(operator), bound)
 
 
-def _words(read: SearchRead) -> str:
-    """Take the words of a search from either of the two names that hosts use."""
+def _words(read: SearchRead | AggregateRead) -> str | None:
+    """Take the words from either of the two names that hosts use."""
     if read.q is not None and read.query is not None:
-        raise InvalidRequest("q and query are the same argument.", param="query", hint="Pass q alone.")
-    words = read.q or read.query
-    if words is None:
-        raise InvalidRequest("The words to search for are missing.", param="q", hint="Pass them in q.")
-    return words
+        raise InvalidRequest("q and query are the same argument.", param="q", hint="Pass query alone.")
+    return read.query or read.q
 
 
 def _refuse_two_windows(read: WindowRead) -> None:

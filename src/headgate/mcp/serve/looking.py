@@ -11,14 +11,20 @@ from headgate.errors import InvalidArgument
 from headgate.mcp.serve.call import TOOL_HANDLERS, call_with
 from headgate.mcp.serve.reader import HandleMaker, Reader
 from headgate.mcp.serve.results import Outcome
-from headgate.mcp.serve.tools import TOOLS
 from headgate.model.grant import Access
 from headgate.model.ids import RequestId
+from headgate.model.reads import READS, arguments_of
 from headgate.reading.home import ReadableHome, ReadContext
 from headgate.reading.local import LocalResourceServer
 
 #: What a word without a name is taken for.
-_MAIN = {"schema": "stream", "query_records": "stream", "aggregate": "stream", "search": "q", "fetch": "id"}
+_MAIN = {
+    "schema": "stream",
+    "query_records": "stream",
+    "aggregate": "stream",
+    "search": "query",
+    "fetch": "id",
+}
 
 
 async def look(
@@ -49,7 +55,9 @@ def read_arguments(tool: str, words: Sequence[str]) -> dict[str, Any]:
     _refuse_unknown(tool)
     if len(words) == 1 and words[0].lstrip().startswith("{"):
         return _json_object(words[0])
-    properties = next(listed["inputSchema"]["properties"] for listed in TOOLS if listed["name"] == tool)
+    read = next(read for read in READS if read.tool == tool)
+    # Also those that are not listed.
+    properties = {argument.name: argument.schema for argument in arguments_of(read)}
     arguments: dict[str, Any] = {}
     for word in words:
         name, is_named, value = word.partition("=")
@@ -74,7 +82,9 @@ def _json_object(text: str) -> dict[str, Any]:
     try:
         document = json.loads(text)
     except ValueError:
-        raise InvalidArgument("The arguments are not JSON.", hint='Write them like {"q": "roof"}.') from None
+        raise InvalidArgument(
+            "The arguments are not JSON.", hint='Write them like {"query": "roof"}.'
+        ) from None
     if not isinstance(document, dict):
         raise InvalidArgument("The arguments are no JSON object.")
     return document  # pyright: ignore[reportUnknownVariableType] - what json.loads gives

@@ -122,7 +122,8 @@ _INPUTS: Mapping[str, Json] = {str(tool["name"]): tool["inputSchema"]["propertie
 _OPERATORS = (StorageUnusable, IntegrityBroken)
 #: The argument of a tool in which a parameter of REST is given, where their names differ.
 _ARGUMENTS: Mapping[str, Mapping[str, str]] = {
-    "search": {"stream": "streams"},
+    "aggregate": {"q": "query"},
+    "search": {"q": "query", "stream": "streams"},
     "fetch": {"stream": "id", "record_id": "id"},
     "read_record_field": {"field": "field_path", "fields": "field_path"},
 }

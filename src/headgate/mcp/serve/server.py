@@ -43,11 +43,18 @@ _NO_STORE = (b"cache-control", b"no-store")
 Context = ServerRequestContext[Any, Any]
 #: Gives the reader of a request; the text names the call for the log.
 ReaderOf = Callable[[Context, str], Awaitable[Reader]]
+SurfaceFor = Callable[[Context], Surface]
 
 
-def build_server(reader_of: ReaderOf, identity: ServerIdentity, surface: Surface = WHOLE) -> Server[Any]:
-    """Build the server; every request gets a new reader."""
-    serving = _Serving(reader_of, identity, surface, frozenset(tool["name"] for tool in surface.tools))
+def build_server(
+    reader_of: ReaderOf,
+    identity: ServerIdentity,
+    surface: Surface = WHOLE,
+    surface_for: SurfaceFor | None = None,
+) -> Server[Any]:
+    """Build the server; every request gets a new reader, and its own list of tools where callers differ."""
+    names = frozenset(tool["name"] for tool in surface.tools)
+    serving = _Serving(reader_of, identity, surface, surface_for or (lambda _context: surface), names)
     icons = [t.Icon.model_validate(icon) for icon in identity.icons] or None
     listed = CacheHint(ttl_ms=LIST_TTL_MS, scope="private")
     server: Server[Any] = Server(
@@ -81,11 +88,12 @@ class _Serving:
     reader_of: ReaderOf
     identity: ServerIdentity
     surface: Surface
+    surface_for: SurfaceFor
     tool_names: frozenset[str]
 
     async def list_tools(self, context: Context, params: t.PaginatedRequestParams | None) -> Any:
         _refuse_cursor(params)
-        return self._stamped(context, {"tools": list(self.surface.tools)})
+        return self._stamped(context, {"tools": list(self.surface_for(context).tools)})
 
     async def call_tool(self, context: Context, params: t.CallToolRequestParams) -> Any:
         if params.name not in self.tool_names:
@@ -165,7 +173,7 @@ class HostedMcp:
     async def running(self) -> AsyncGenerator[None]:
         """Run the SDK's part; nothing is served outside of it."""
         manager = StreamableHTTPSessionManager(
-            build_server(self._reader, self.identity, self.surface),
+            build_server(self._reader, self.identity, self.surface, self._surface_for),
             json_response=True,
             stateless=True,
             # The web has judged hosts and origins before, against exact lists.
@@ -188,9 +196,17 @@ class HostedMcp:
         await self._app(adapted, receive, _adding(send, _own_headers(call)))
 
     async def _reader(self, context: Context, via: str) -> Reader:
-        assert context.request is not None
-        call: McpCall = context.request.scope[_CALL]
+        call = _call_of(context)
         return Reader(call.port(via), self.handles, call.origin, call.request_id)
+
+    def _surface_for(self, context: Context) -> Surface:
+        return self.surface.naming(grant.source_id for grant in _call_of(context).access.grants)
+
+
+def _call_of(context: Context) -> McpCall:
+    assert context.request is not None
+    call: McpCall = context.request.scope[_CALL]
+    return call
 
 
 def _adding(send: Send, headers: Iterable[tuple[bytes, bytes]]) -> Send:

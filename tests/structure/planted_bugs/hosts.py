@@ -1,0 +1,40 @@
+"""Mistakes in what agent programs need of us: the words of tools, versions, configurations. Each names its test."""
+
+from __future__ import annotations
+
+from tests.structure.planted import Bug
+
+_KINDS = "tests/mcp/serve/test_kinds.py"
+_MODEL = "src/headgate/model/kinds.py"
+
+BUGS = (
+    Bug(
+        f"{_KINDS}::test_what_another_declares_is_never_repeated",
+        "a source of another publisher counts as ours",
+        _MODEL,
+        "    if publisher != PUBLISHER:\n        return None\n",
+        "",
+    ),
+    Bug(
+        f"{_KINDS}::test_a_grant_that_has_ended_is_named_on_no_surface",
+        "stdio names what a revoked grant showed",
+        "src/headgate/store/quick.py",
+        "WHERE revoked_at IS NULL AND (id=? OR package_id=?)",
+        "WHERE (id=? OR package_id=?)",
+    ),
+    Bug(
+        f"{_KINDS}::test_the_tools_name_the_kinds_that_a_grant_shows_on_every_surface",
+        "the hosted tools name no kinds",
+        "src/headgate/mcp/serve/server.py",
+        "self.surface.naming(grant.source_id for grant in _call_of(context).access.grants)",
+        "self.surface",
+    ),
+    Bug(
+        "tests/mcp/serve/test_tools.py"
+        "::test_the_words_are_listed_under_the_name_that_hosts_use_and_taken_under_both",
+        "words under the older name are not searched for",
+        "src/headgate/mcp/serve/call.py",
+        "    return read.query or read.q\n",
+        "    return read.query\n",
+    ),
+)
