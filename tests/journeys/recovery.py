@@ -61,6 +61,10 @@ def _choose_connection(_: TextAgent, arguments: Arguments, found: _Found) -> Arg
     return {**arguments, "connection_id": json.loads(found[1])}
 
 
+def _choose_line(_: TextAgent, arguments: Arguments, found: _Found) -> Arguments:
+    return {**arguments, "connection_id": found[1].removeprefix('"')}
+
+
 def _choose_field(_: TextAgent, arguments: Arguments, found: _Found) -> Arguments:
     """Put a field that can be used into the place of the one that cannot."""
     given = arguments[found[1]]
@@ -118,6 +122,7 @@ _REMEDIES: Mapping[str, Callable[[TextAgent, Arguments, _Found], Arguments]] = {
     rf"one connection_id of available_connections.*?\"available_connections\":\[\{{\"connection_id\":({QUOTED})": (
         _choose_connection
     ),
+    r"one connection_id of available_connections.*?\"available_connections\":\[(\"[\w-]+)": _choose_line,
     r"Pass (changes_since) '(\w+)'": _set,
     r"In (\w+), these fields have [^:]+: (\w+)": _choose_field,
     r"Start again without a (cursor)": _drop,

@@ -72,7 +72,7 @@ def test_the_error_of_an_ambiguous_call_leads_to_every_connection(home: SharedHo
     agent, truth = TextAgent(home.session("crowd", way)), home.worlds["crowd"]
     text = agent.session.call("query_records", {"stream": "payments"})
     assert is_error(text)
-    shown = set(re.findall(r'"connection_id":"(\w+)"', text))
+    shown = {line.split()[0] for line in json.loads(text)["error"]["available_connections"]}
     advised = json.loads(json.loads(f'"{re.search(r"schema with (.*?) lists every connection", text)[1]}"'))
     found = {one for source in agent.sources(**advised) for one in source.connections}
     assert shown < found == set(truth.connections)

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+_MOST_NAMES = 12
+_FEW_NAMES = 3
+
 
 class WarningCode(StrEnum):
     """The closed set of warnings."""
@@ -20,6 +23,7 @@ class WarningCode(StrEnum):
     INDEX_BUILDING = "index_building"
     SEARCH_PARTIAL = "search_partial"
     BUDGET_REACHED = "budget_reached"
+    FILTER_PARTIAL = "filter_partial"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,23 @@ def page_cut(returned: int) -> ReadWarning:
         param="limit",
         detail={"returned": returned},
     )
+
+
+def filter_partial(
+    fields: Sequence[str], connectors: Sequence[str], connections: Sequence[str]
+) -> ReadWarning:
+    """Build the warning for a filter whose fields some sources of the stream do not have."""
+    return ReadWarning(
+        WarningCode.FILTER_PARTIAL,
+        f"Left out: records of {_first(connectors)}, which cannot be filtered by {_first(fields)}.",
+        param="filter",
+        detail={"left_out_connections": list(connections[:_MOST_NAMES])},
+    )
+
+
+def _first(names: Sequence[str]) -> str:
+    """Write the first names of a list."""
+    return ", ".join([*names[:_FEW_NAMES], *(["…"] if len(names) > _FEW_NAMES else [])])
 
 
 def index_building() -> ReadWarning:

@@ -16,6 +16,7 @@ from headgate.model.ids import ConnectionId, ConnectorKey, FieldName, GrantId, R
 from headgate.model.plan import Reach
 from headgate.model.record import Connection
 from headgate.policy.capability import FILTERS, Refusal, Rules, StreamCapability, Use, capability_of
+from headgate.policy.nearest import listed, near, nearest, quoted
 
 #: What a declaration says about the meaning of a field, beside its type.
 _MEANING = ("title", "description", "x_pdpp_role", "format", "contentMediaType", "contentEncoding")
@@ -247,14 +248,25 @@ def authorize(scope: StreamScope, name: FieldName, use: Use) -> Field:
 def _invisible(scope: StreamScope, name: FieldName, use: Use) -> HeadgateError:
     if use is Use.SELECT and name == "*":
         return InvalidRequest("fields names fields one by one; '*' is not one.", param="fields")
-    if scope.is_owner:
-        return UnknownField(f"The stream has no field '{name}'.", param=_PARAMS[use])
-    return FieldNotGranted(f"Field '{name}' is outside this grant.", param=_PARAMS[use])
+    return invisible([scope], name, use)
+
+
+def invisible(scopes: Sequence[StreamScope], name: FieldName, use: Use) -> HeadgateError:
+    """Make the refusal of a field that none of some scopes of a stream shows: it names what does work."""
+    names = list(dict.fromkeys(field for scope in scopes for field in scope.capability.fields))
+    message = f"{scopes[0].stream} has no field {quoted(name)} that you may read.{near(name, names)}"
+    if use is Use.SELECT:
+        message += "" if nearest(name, names) else listed("Fields", names)
+    else:
+        offered = Use.RANGE_FILTER if use in FILTERS else use
+        usable = dict.fromkeys(field for scope in scopes for field in scope.capability.with_use(offered))
+        message += listed(f"{_LABELS[offered]} fields", list(usable))
+    return (UnknownField if scopes[0].is_owner else FieldNotGranted)(message, param=_PARAMS[use])
 
 
 def _unusable(scope: StreamScope, name: FieldName, use: Use) -> HeadgateError:
     if use is Use.SORT:
-        return InvalidSort(f"The stream is not ordered by '{name}'.", param="sort")
+        return not_sorted(scope, name)
     param, hint = _PARAMS[use], _fields_with(scope, use)
     if use not in FILTERS:
         return InvalidRequest(f"'{name}' is not declared for {use.value}.", param=param, hint=hint)
@@ -262,6 +274,13 @@ def _unusable(scope: StreamScope, name: FieldName, use: Use) -> HeadgateError:
     if use is Use.EXACT_FILTER and operators:
         hint = f"'{name}' has a range ({', '.join(operators)}). {hint}"
     return InvalidRequest(f"'{name}' has no {use.value.replace('_', ' ')}.", param=param, hint=hint)
+
+
+def not_sorted(scope: StreamScope, name: FieldName) -> InvalidSort:
+    """Make the refusal of an order that a stream does not have."""
+    field = scope.capability.sort_field
+    hint = "" if field is None else f"Sort by {field} or -{field}, or leave sort out."
+    return InvalidSort(f"{scope.stream} is not ordered by {quoted(name)}.", param="sort", hint=hint)
 
 
 def _fields_with(scope: StreamScope, use: Use) -> str:
@@ -275,6 +294,18 @@ def _fields_with(scope: StreamScope, use: Use) -> str:
 
 
 _MOST_NAMES = 20
+_LABELS = {
+    Use.SORT: "Sort",
+    Use.RANGE_FILTER: "Range",
+    Use.LEXICAL_SEARCH: "Searched",
+    Use.SEMANTIC_SEARCH: "Searched",
+    Use.COUNT_DISTINCT: "Distinct",
+    Use.GROUP_BY: "Group",
+    Use.GROUP_BY_TIME: "Time",
+    Use.SUM: "Sum",
+    Use.MIN: "Min",
+    Use.MAX: "Max",
+}
 _PARAMS = {
     Use.SELECT: "fields",
     Use.SORT: "sort",

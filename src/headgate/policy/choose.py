@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,14 +16,14 @@ from headgate.errors import (
     StreamNotDeclared,
 )
 from headgate.model.grant import Access, TokenKind
-from headgate.model.ids import ConnectionId, ConnectorKey, StreamName
+from headgate.model.ids import ConnectionId, ConnectorKey, FieldName, StreamName
 from headgate.model.record import Connection
 from headgate.policy.allowance import Allowance, StreamScope
+from headgate.policy.nearest import listed, near_or_all, nearest, quoted
 
 MAX_CHOICES = 12
 _OR_CONNECTOR = (
-    "Repeat the call with one connection_id of available_connections, or with the connector_key of one to read all "
-    "connections of that connector."
+    "Repeat the call with one connection_id of available_connections, or with the connector_key of one."
 )
 
 
@@ -33,15 +33,15 @@ def choose(
     connection_id: ConnectionId | None,
     connector_key: ConnectorKey | None = None,
     *,
-    by_connector: bool = False,
+    named: Collection[FieldName] | None = None,
 ) -> StreamScope:
     """Find the one scope that a stream name and perhaps a connection or a connector mean.
 
-    ``by_connector`` says that the query may name a connector, which a refusal then advises.
+    ``named`` are the fields of a query that may name a connector, which a refusal then advises.
     """
     candidates = allowance.by_stream.get(stream, ())
     if not candidates:
-        raise _no_stream(allowance.access, stream)
+        raise _no_stream(allowance, stream)
     if connector_key is not None:
         candidates = of_connector(candidates, connector_key)
     if connection_id is not None:
@@ -50,9 +50,25 @@ def choose(
     if joined is None and connector_key is not None:
         joined = join(candidates)
     if joined is None:
-        advice = _OR_CONNECTOR if by_connector and _joins_some(candidates) else ""
-        raise ambiguous(allowance.access, candidates, hint=advice)
+        raise _several(allowance.access, candidates, named)
     return joined
+
+
+def _several(
+    access: Access, scopes: Sequence[StreamScope], named: Collection[FieldName] | None
+) -> HeadgateError:
+    """Make the refusal of a query that fits several scopes; the only connector with its fields comes first."""
+    if named is None:
+        return ambiguous(access, scopes)
+    keys = {scope.connector_key for scope in scopes if scope.capability.fields.keys() >= set(named)}
+    if len(keys) == 1 and len({scope.connector_key for scope in scopes}) > 1:
+        fitting = [scope for scope in scopes if scope.connector_key in keys]
+        if join(fitting) is not None:
+            # Sorting keeps the order of equal ones.
+            ordered = sorted(scopes, key=lambda scope: scope not in fitting)
+            hint = f"Repeat the call with connector_key {quoted(keys.pop())}, which alone has these fields."
+            return ambiguous(access, ordered, hint=hint)
+    return ambiguous(access, scopes, hint=_OR_CONNECTOR if _joins_some(scopes) else "")
 
 
 def _joins_some(scopes: Sequence[StreamScope]) -> bool:
@@ -77,18 +93,22 @@ def join(scopes: Sequence[StreamScope]) -> StreamScope | None:
 
 
 def on_connection(scopes: Iterable[StreamScope], connection_id: ConnectionId) -> tuple[StreamScope, ...]:
-    narrowed = tuple(part for scope in scopes if (part := scope.on(connection_id)) is not None)
+    candidates = tuple(scopes)
+    narrowed = tuple(part for scope in candidates if (part := scope.on(connection_id)) is not None)
     if not narrowed:
-        raise ConnectionNotFound(param="connection_id")
+        raise no_connection(candidates, connection_id)
     return narrowed
 
 
 def of_connector(scopes: Iterable[StreamScope], connector_key: ConnectorKey) -> tuple[StreamScope, ...]:
     """Leave the scopes of one connector, with all its connections."""
-    chosen = tuple(scope for scope in scopes if scope.connector_key == connector_key)
+    candidates = tuple(scopes)
+    chosen = tuple(scope for scope in candidates if scope.connector_key == connector_key)
     if not chosen:
+        keys = list(dict.fromkeys(scope.connector_key for scope in candidates))
+        message = f"There is no connector {quoted(connector_key)} that you may read."
         raise ConnectionNotFound(
-            "No connection that this token reaches is of this connector.", param="connector_key"
+            f"{message}{near_or_all(connector_key, keys, 'Connectors')}", param="connector_key"
         )
     return chosen
 
@@ -116,8 +136,7 @@ def ambiguous(
         data["available_connections_truncated"] = True
         data["available_connections_omitted"] = len(choices) - MAX_CHOICES
         call = f"schema with {msgspec.json.encode({'stream': scopes[0].stream}).decode()}"
-        data["discovery_hint"] = f"{call} lists every connection; then repeat the call with connection_id."
-        hint = f"{hint or error.hint} {call} lists every connection."
+        data["discovery_hint"] = f"{call} lists every connection."
     return error(
         f"{len(choices)} connections fit; choose one with connection_id.", param=param, hint=hint, data=data
     )
@@ -133,10 +152,25 @@ def _choice(scope: StreamScope, connection: Connection, access: Access) -> dict[
     }
 
 
-def _no_stream(access: Access, stream: StreamName) -> HeadgateError:
-    if access.is_owner:
-        return StreamNotDeclared(f"No connected source has the stream '{stream}'.", param="stream")
-    return StreamNotAllowed(f"Stream '{stream}' is outside this grant.", param="stream")
+def _no_stream(allowance: Allowance, stream: StreamName) -> HeadgateError:
+    message = f"There is no stream {quoted(stream)} that you may read."
+    message += near_or_all(stream, list(allowance.by_stream), "Streams")
+    error = StreamNotDeclared if allowance.access.is_owner else StreamNotAllowed
+    return error(message, param="stream")
+
+
+def no_connection(scopes: Iterable[StreamScope], connection_id: ConnectionId) -> ConnectionNotFound:
+    """Make the refusal of a connection that some scopes do not reach: it lists those that they do, the nearest first."""
+    labels = {
+        connection.id: connection.label or connection.id
+        for scope in scopes
+        for connection in scope.connections
+    }
+    # A connection is often named by what the owner calls it.
+    alike = {*nearest(connection_id, labels), *nearest(connection_id, labels.values())}
+    ids = sorted(labels, key=lambda name: not alike & {name, labels[name]})
+    message = "No connection that you may read has this id."
+    return ConnectionNotFound(f"{message}{listed('Connections', ids)}", param="connection_id")
 
 
 def connector_of(scopes: Iterable[StreamScope]) -> dict[ConnectionId, tuple[ConnectorKey, str | None]]:

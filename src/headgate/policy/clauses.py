@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from headgate.errors import (
-    ConnectionNotFound,
+    HeadgateError,
     InsufficientScope,
     InvalidExpand,
     InvalidRequest,
@@ -32,9 +32,11 @@ from headgate.model.query import (
     SearchMode,
     SearchQuery,
 )
-from headgate.policy.allowance import Allowance, StreamScope, authorize
+from headgate.model.warning import ReadWarning, filter_partial
+from headgate.policy.allowance import Allowance, StreamScope, authorize, invisible, not_sorted
 from headgate.policy.capability import RelationCapability, Use
-from headgate.policy.choose import ambiguous, choose, join, of_connector
+from headgate.policy.choose import ambiguous, choose, join, no_connection, of_connector
+from headgate.policy.nearest import near_or_all, quoted
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 _NUMBER = re.compile(r"[+-]?([0-9]{1,32}(\.[0-9]{0,32})?|\.[0-9]{1,32})([eE][+-]?[0-9]{1,3})?")
@@ -135,7 +137,8 @@ def select(
         if fields is not None:
             raise InvalidRequest("Pass fields or a view, not both.", param="view")
         if view not in scope.capability.views:
-            raise InvalidRequest(f"The stream has no view '{view}'.", param="view")
+            offered = near_or_all(view, list(scope.capability.views), "Views")
+            raise InvalidRequest(f"{scope.stream} has no view {quoted(view)}.{offered}", param="view")
         fields = scope.capability.views[view].fields
     if fields is None:
         return tuple(scope.capability.fields)
@@ -187,7 +190,7 @@ def order(scope: StreamScope, query: ListQuery) -> Order:
     direction = Order.DESC if query.sort.startswith("-") else Order.ASC
     name = FieldName(query.sort.removeprefix("-"))
     if scope.is_owner and name not in scope.capability.fields:
-        raise InvalidSort(f"The stream is not ordered by '{name}'.", param="sort")
+        raise not_sorted(scope, name)
     authorize(scope, name, Use.SORT)
     if query.order not in {None, direction}:
         raise InvalidSort("sort and order disagree.", param="sort")
@@ -206,10 +209,7 @@ def expand(
 def _expand(allowance: Allowance, scope: StreamScope, request: ExpandRequest) -> ExpandPlan:
     capability = scope.capability.relations.get(request.name)
     if capability is None:
-        if scope.is_owner:
-            raise InvalidExpand(f"The stream has no relation '{request.name}' to expand.", param="expand")
-        # A relation into a hidden stream and one that does not exist are the same to a client.
-        raise InsufficientScope(f"Relation '{request.name}' is outside this grant.", param="expand")
+        raise _no_relation(scope, request.name)
     relation = capability.relation
     child = _child(allowance, scope, capability)
     authorize(child, relation.foreign_key, Use.SELECT)
@@ -221,6 +221,14 @@ def _expand(allowance: Allowance, scope: StreamScope, request: ExpandRequest) ->
         limit=_expand_limit(capability, request),
         by_cursor_field=child.capability.sort_field is not None,
     )
+
+
+def _no_relation(scope: StreamScope, name: str) -> HeadgateError:
+    """Make the refusal of a relation; one into a hidden stream and one that does not exist are the same to a client."""
+    message = f"{scope.stream} has no relation {quoted(name)} that you may read."
+    others = [relation for relation in scope.capability.relations if relation != name]
+    message += near_or_all(name, others, "Relations")
+    return (InvalidExpand if scope.is_owner else InsufficientScope)(message, param="expand")
 
 
 def _child(allowance: Allowance, scope: StreamScope, capability: RelationCapability) -> StreamScope:
@@ -239,7 +247,7 @@ def _child_of_grant(allowance: Allowance, scope: StreamScope, capability: Relati
             shared = [connection for connection in other.connections if connection in scope.connections]
             if shared:
                 return other.among(shared)
-    raise InsufficientScope(f"Relation '{capability.relation.name}' is outside this grant.", param="expand")
+    raise _no_relation(scope, capability.relation.name)
 
 
 def _expand_limit(capability: RelationCapability, request: ExpandRequest) -> int:
@@ -289,7 +297,7 @@ def _named(allowance: Allowance, query: SearchQuery) -> tuple[StreamScope, ...]:
     if query.connection_id is None:
         return scopes
     if not any(scope.on(query.connection_id) for scope in allowance.scopes):
-        raise ConnectionNotFound(param="connection_id")
+        raise no_connection(allowance.scopes, query.connection_id)
     return tuple(part for scope in scopes if (part := scope.on(query.connection_id)) is not None)
 
 
@@ -338,9 +346,51 @@ def _text_fields(scope: StreamScope, names: Sequence[FieldName] | None, param: s
     return tuple(authorize(scope, name, Use.LEXICAL_SEARCH).name for name in fields)
 
 
-def search_filters(scopes: Sequence[StreamScope], query: SearchQuery) -> tuple[Filter, ...]:
-    """Read the filters of a search, which mean the same in every stream that it looks at."""
-    meanings = {filters(scope, query.filters) for scope in scopes}
+def search_filters(
+    scopes: Sequence[StreamScope], query: SearchQuery
+) -> tuple[tuple[StreamScope, ...], tuple[Filter, ...], tuple[ReadWarning, ...]]:
+    """Read the filters of a search, and leave the scopes that have their fields; they mean the same in each.
+
+    Sources of one stream name may have different fields: a search goes on where the filter applies, and says so.
+    """
+    uses = [
+        (condition.field, Use.EXACT_FILTER if isinstance(condition, ExactFilter) else Use.RANGE_FILTER)
+        for condition in query.filters
+    ]
+    fitting = tuple(scope for scope in scopes if all(_is_usable(scope, *use) for use in uses))
+    if scopes and not fitting:
+        raise _fits_nowhere(scopes, uses)
+    meanings = {filters(scope, query.filters) for scope in fitting}
     if len(meanings) > 1:
         raise InvalidRequest("The filter means different things in several sources.", param="filter")
-    return next(iter(meanings), ())
+    left_out = [scope for scope in scopes if scope not in fitting]
+    warnings = (_filter_partial(left_out, uses),) if left_out else ()
+    return fitting, next(iter(meanings), ()), warnings
+
+
+def _is_usable(scope: StreamScope, name: FieldName, use: Use) -> bool:
+    capability = scope.capability.fields.get(name)
+    return capability is not None and capability.usable(use)
+
+
+def _fits_nowhere(scopes: Sequence[StreamScope], uses: Sequence[tuple[FieldName, Use]]) -> HeadgateError:
+    name, use = next((use for use in uses if not any(_is_usable(scope, *use) for scope in scopes)), uses[0])
+    visible = next((scope for scope in scopes if name in scope.capability.fields), None)
+    if visible is None:
+        return invisible(scopes, name, use)
+    try:
+        authorize(visible, name, use)
+    except HeadgateError as error:
+        return error
+    return InvalidRequest("No source has all fields of the filter.", param="filter")
+
+
+def _filter_partial(left_out: Sequence[StreamScope], uses: Sequence[tuple[FieldName, Use]]) -> ReadWarning:
+    lacking = dict.fromkeys(
+        name for scope in left_out for name, use in uses if not _is_usable(scope, name, use)
+    )
+    return filter_partial(
+        list(lacking),
+        list(dict.fromkeys(scope.connector_key for scope in left_out)),
+        [connection.id for scope in left_out for connection in scope.connections],
+    )

@@ -95,7 +95,8 @@ def decide_list(
     allowance: Allowance, query: ListQuery, seals: Seals, *, preview_chars: int | None = None
 ) -> Decision[PagePlan]:
     _refuse_extras(allowance, filters=query.filters, expand=query.expand, view=query.view)
-    scope = choose(allowance, query.stream, query.connection_id, query.connector_key, by_connector=True)
+    named = {*(query.fields or ()), *(condition.field for condition in query.filters)}
+    scope = choose(allowance, query.stream, query.connection_id, query.connector_key, named=named)
     limit, warnings = _page_limit(query.limit)
     binding = cursors.list_binding(allowance, query)
     plan = PagePlan(
@@ -197,7 +198,9 @@ def decide_blob(allowance: Allowance, query: BlobQuery) -> Decision[BlobPlan]:
 def decide_aggregate(allowance: Allowance, query: AggregateQuery) -> Decision[AggregatePlan]:
     """Decide on a number, or one for each group."""
     _refuse_extras(allowance, filters=query.filters)
-    scope = choose(allowance, query.stream, query.connection_id, query.connector_key, by_connector=True)
+    keys = (query.field, query.group_by, query.group_by_time, *(query.in_fields or ()))
+    named = {*(name for name in keys if name is not None), *(condition.field for condition in query.filters)}
+    scope = choose(allowance, query.stream, query.connection_id, query.connector_key, named=named)
     if scope.capability.counts is None:
         raise NotFound(
             f"Stream '{scope.stream}' has no aggregations.",
@@ -238,6 +241,7 @@ def decide_search(
     if query.limit == 0:
         _refuse_beside_counting(query)
     limit, warnings = _page_limit(query.limit, least=0)
+    scopes, filters, partial = search_filters(scopes, query)
     binding = cursors.search_binding(allowance, query)
     plan = SearchPlan(
         reaches=tuple(
@@ -245,13 +249,13 @@ def decide_search(
         ),
         terms=terms,
         limit=limit,
-        filters=search_filters(scopes, query),
+        filters=filters,
         after=None if query.cursor is None else cursors.open_hit(seals, query.cursor, binding),
         preview_chars=line_chars,
         sort=query.sort,
         mode=query.mode,
     )
-    return Decision(plan, scopes, warnings, binding)
+    return Decision(plan, scopes, (*warnings, *partial), binding)
 
 
 # What there is

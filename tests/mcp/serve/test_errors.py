@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given, strategies as st
 
 from headgate import errors
 from headgate.errors import HeadgateError
-from headgate.mcp.serve.results import failed
+from headgate.mcp.serve.failures import CHOICES_BYTES, FAILURE_BYTES, failed
+from headgate.mcp.serve.results import Outcome
 from headgate.mcp.serve.tools import TOOLS
 from headgate.model.grant import StreamGrant
 from tests.mcp.serve.prepared import CountingPort, run
@@ -118,7 +121,7 @@ def test_every_error_there_is_is_looked_at_here():
 
 
 def rendered(kind: type[HeadgateError], tool: str) -> dict[str, Any]:
-    outcome = failed(kind(), tool, "https://rs.example")
+    outcome = failed(kind(), tool)
     assert json.loads(outcome.text) == outcome.structured
     return outcome.structured["error"]
 
@@ -140,15 +143,20 @@ def test_the_refusal_of_another_server_is_shown_in_bounds():
     many = [{"connection_id": f"cin_{n}", "display_name": "名" * 60} for n in range(9_000)]
     facts = {"code": "c" * 9_000, "type": "t" * 9_000, "message": "m" * 90_000, "hint": "h" * 90_000}
     facts |= {"param": "p" * 90_000, "available_connections": many, "more": "x" * 200_000, "retry_with": "q"}
-    outcome = failed(errors.RemoteRefused(409, facts), "search", "https://rs.example")
-    assert len(msgspec.json.encode(outcome.wire())) <= 100_000
+    outcome = failed(errors.RemoteRefused(409, facts), "search")
+    assert len(outcome.text.encode()) + len(msgspec.json.encode(outcome.structured)) <= CHOICES_BYTES
     error = outcome.structured["error"]
     assert error["retry_with"] == "q"
     assert "more" not in error
-    assert error["available_connections"] == many[: len(error["available_connections"])] != []
-    few = {"code": "ambiguous_connection", "available_connections": many[:40], "odd": {"a": [1]}}
-    small = failed(errors.RemoteRefused(409, few), "search", "https://rs.example").structured["error"]
+    ids = [entry["connection_id"] for entry in error["available_connections"]]
+    assert ids == [f"cin_{n}" for n in range(len(ids))] != []
+    few = {"code": "ambiguous_connection", "available_connections": many[:4]}
+    small = failed(errors.RemoteRefused(409, few), "search").structured["error"]
     assert {key: small[key] for key in few} == few
+    for odd in ("x", [1, {"connection_id": 2}, {"connection_id": "c" * 9_000}], {"a": 1}):
+        hostile = failed(errors.RemoteRefused(409, {**few, "available_connections": odd}), "search")
+        assert "available_connections" not in hostile.structured["error"]
+        assert len(hostile.text.encode()) <= FAILURE_BYTES
 
 
 @pytest.mark.parametrize(
@@ -163,9 +171,9 @@ def test_the_refusal_of_another_server_is_shown_in_bounds():
     ],
 )
 def test_a_parameter_of_rest_has_the_name_that_the_tool_has_for_it(tool: str, param: str, shown: str):
-    error = failed(errors.InvalidRequest("No.", param=param), tool, "https://rs.example").structured["error"]
+    error = failed(errors.InvalidRequest("No.", param=param), tool).structured["error"]
     assert error["param"] == shown
-    assert INPUTS[tool][shown]["description"] in error["hint"]
+    assert INPUTS[tool][shown]["description"].startswith(error["hint"].partition(f"{shown}: ")[2].rstrip("…"))
 
 
 READS: list[tuple[str, dict[str, Any], str, str]] = [
@@ -218,7 +226,7 @@ def test_the_refusal_of_a_read_names_what_to_do(tool: str, given: dict[str, Any]
         assert answer.is_error, answer.text
         error = answer.structured["error"]
         assert error["param"] == param, error
-        assert named in error["hint"], error
+        assert named in f"{error['message']} {error['hint']}", error
         assert faults(tool, error, arguments) == [], error
 
     in_world(work)
@@ -253,3 +261,129 @@ def test_an_unknown_argument_is_repeated_up_to_64_characters():
     outcome = run(CountingPort(), "schema", **{"x" * 100_000: 1})
     assert outcome.structured["error"]["param"] == "x" * 64
     assert len(outcome.text) < 1000
+
+
+#: Names as long and as odd as a caller can send them.
+HOSTILE = ("x" * 1_000, "名" * 1_000, "\x00\x1b\u202e" * 300, '"\\' * 500, "🙂" * 999, "a b\n" * 200, "")
+#: Every place of every tool that takes a name, a value or a token.
+PLACES: list[tuple[str, Callable[[str], dict[str, Any]]]] = [
+    ("schema", lambda odd: {odd: 1}),
+    ("schema", lambda odd: {"detail": odd}),
+    ("schema", lambda odd: {"cursor": odd}),
+    ("query_records", lambda odd: {"stream": odd}),
+    ("query_records", lambda odd: {"stream": "messages", "connection_id": odd}),
+    ("query_records", lambda odd: {"stream": "messages", "connector_key": odd}),
+    ("query_records", lambda odd: {"stream": "messages", "fields": [odd]}),
+    ("query_records", lambda odd: {"stream": "messages", "filter": {odd: "x"}}),
+    ("query_records", lambda odd: {"stream": "messages", "filter": {odd: {"gte": odd}}}),
+    ("query_records", lambda odd: {"stream": "messages", "filter": {"sent_at": {odd: 1}}}),
+    ("query_records", lambda odd: {"stream": "messages", "filter": {"sent_at": {"gte": odd}}}),
+    ("query_records", lambda odd: {"stream": "messages", "sort": odd}),
+    ("query_records", lambda odd: {"stream": "messages", "order": odd}),
+    ("query_records", lambda odd: {"stream": "messages", "expand": [odd]}),
+    ("query_records", lambda odd: {"stream": "messages", "expand": [], "expand_limit": {odd: 1}}),
+    ("query_records", lambda odd: {"stream": "messages", "view": odd}),
+    ("query_records", lambda odd: {"stream": "messages", "cursor": odd}),
+    ("query_records", lambda odd: {"stream": "messages", "changes_since": odd}),
+    ("aggregate", lambda odd: {"stream": odd, "metric": "count"}),
+    ("aggregate", lambda odd: {"stream": "messages", "metric": odd}),
+    ("aggregate", lambda odd: {"stream": "messages", "metric": "sum", "field": odd}),
+    ("aggregate", lambda odd: {"stream": "messages", "metric": "count", "group_by": odd}),
+    ("aggregate", lambda odd: {"stream": "messages", "metric": "count", "q": "a", "in": [odd]}),
+    (
+        "aggregate",
+        lambda odd: {
+            "stream": "messages",
+            "metric": "count",
+            "group_by_time": "sent_at",
+            "granularity": "day",
+            "time_zone": odd,
+        },
+    ),
+    ("search", lambda odd: {"q": odd, "query": odd}),
+    ("search", lambda odd: {"q": "a", "streams": [odd]}),
+    ("search", lambda odd: {"q": "a", "connection_id": odd}),
+    ("search", lambda odd: {"q": "a", "connector_key": odd}),
+    ("search", lambda odd: {"q": "a", "in": [odd]}),
+    ("search", lambda odd: {"q": "a", "mode": odd}),
+    ("search", lambda odd: {"q": "a", "streams": ["messages"], "filter": {odd: "x"}}),
+    ("fetch", lambda odd: {"id": odd}),
+    ("fetch", lambda odd: {"id": f"messages:{odd}"}),
+    ("fetch", lambda odd: {"id": "messages:m00001", "connection_id": odd}),
+    ("fetch", lambda odd: {"id": "messages:m00001", "fields": [odd]}),
+    ("read_record_field", lambda odd: {"id": odd, "field_path": "body"}),
+    ("read_record_field", lambda odd: {"id": "a/messages:m1", "field_path": odd}),
+]
+
+
+def assert_short(outcome: Outcome, given: Any) -> None:
+    sizes = [len(outcome.text.encode()), len(msgspec.json.encode(outcome.structured))]
+    if "available_connections" in outcome.structured["error"]:
+        assert sum(sizes) <= CHOICES_BYTES, (given, sizes)
+    else:
+        assert max(sizes) <= FAILURE_BYTES, (given, sizes, outcome.text)
+    error = outcome.structured["error"]
+    assert error["code"], given
+    assert error["message"], given
+
+
+def test_every_error_of_every_tool_is_short_whatever_names_are_sent():
+    async def work(w: World) -> None:
+        access = w.access(w.grant("Home mail", "Work mail"))
+        refusals = 0
+        for tool, arguments in PLACES:
+            for odd in HOSTILE:
+                outcome = await w.call(access, tool, **arguments(odd))
+                if outcome.is_error:
+                    refusals += 1
+                    assert_short(outcome, (tool, arguments("…"), odd[:9]))
+        assert refusals > len(PLACES) * len(HOSTILE) * 3 // 4
+
+    in_world(work)
+
+
+@given(
+    kind=st.sampled_from([*MENDED, *WAITED_FOR]),
+    tool=st.sampled_from([*INPUTS]),
+    texts=st.tuples(*[st.text(st.characters(exclude_categories=["Cs"]), max_size=1_200)] * 3),
+)
+def test_an_error_with_any_texts_is_short(kind: type[HeadgateError], tool: str, texts: tuple[str, str, str]):
+    message, hint, param = texts
+    error = kind(message, hint=hint, param=param or None, data={"request_id": f"req_{param}"})
+    assert_short(failed(error, tool), texts)
+
+
+@pytest.mark.requirement("S2-73", "S2-74")
+@pytest.mark.parametrize("label", ["Home mail", "名" * 60, "x" * 200])
+@pytest.mark.parametrize(
+    "connection_id",
+    ["home-mail-{}", "cin_0123456789abcdef012345{:02}", "a-name-of-forty-characters-as-long-as-{:02}"],
+)
+@pytest.mark.parametrize("count", [2, 12])
+def test_the_connections_to_choose_from_fit_both_channels_together(
+    count: int, connection_id: str, label: str
+):
+    entries = [
+        {
+            "connection_id": connection_id.format(n),
+            "connector_key": "mail",
+            "stream": "messages",
+            "display_name": label,
+            "grant_id": f"grt_0123456789abcd{n:02}",
+        }
+        for n in range(count)
+    ]
+    more = {"available_connection_count": 40, "available_connections_truncated": True}
+    data = {"retry_with": "connection_id", "available_connections": entries}
+    data |= {**more, "available_connections_omitted": 40 - count} if count == 12 else {}
+    error = errors.AmbiguousConnection(
+        "40 connections fit; choose one with connection_id.", param="connection_id", data=data
+    )
+    outcome = failed(error, "query_records", "req_0123456789abcdef")
+    assert_short(outcome, (count, connection_id, label))
+    shown = outcome.structured["error"]["available_connections"]
+    assert len(shown) >= min(count, 10)
+    assert all({"connection_id", "connector_key", "grant_id"} <= set(entry) for entry in shown)
+    assert all(entry["connection_id"] in outcome.text for entry in shown)
+    omitted = outcome.structured["error"].get("available_connections_omitted", 0)
+    assert len(shown) + omitted == (40 if count == 12 else 2)

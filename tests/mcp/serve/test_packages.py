@@ -77,3 +77,60 @@ def test_grants_that_allow_different_things_are_not_read_together(
             assert "connector_key" not in answer.structured["error"]["hint"]
 
     in_world(work)
+
+
+def test_a_filter_that_fits_one_of_the_sources_applies_there_and_says_so():
+    async def work(w: World) -> None:
+        access = w.access(w.grant("Home mail"), w.grant("Village chat", grant_id="grt_2"))
+        both = await w.call(access, "search", q="bridge", streams=["messages"], limit=100)
+        sources = {row["connector_key"] for row in both.structured["data"]["data"]}
+        assert sources == {"mail", "chat"}
+        senders = (
+            await w.call(
+                access,
+                "aggregate",
+                stream="messages",
+                connector_key="mail",
+                metric="count",
+                group_by="sender",
+            )
+        ).structured["data"]["groups"]
+        sender = senders[0]["key"]
+        some = await w.call(
+            access, "search", q="bridge", streams=["messages"], filter={"sender": sender}, limit=100
+        )
+        assert not some.is_error, some.text
+        assert {row["connector_key"] for row in some.structured["data"]["data"]} == {"mail"}
+        (warning,) = some.structured["data"]["meta"]["warnings"]
+        assert warning["code"] == "filter_partial"
+        assert warning["message"] == "Left out: records of chat, which cannot be filtered by sender."
+        assert warning["message"] in some.text
+        nowhere = await w.call(access, "search", q="bridge", streams=["messages"], filter={"sendr": "x"})
+        assert nowhere.structured["error"]["code"] == "field_not_granted"
+        assert "Near: sender" in nowhere.text
+
+    in_world(work)
+
+
+@pytest.mark.requirement("S2-75")
+def test_a_query_whose_fields_one_connector_has_is_sent_there_first():
+    async def work(w: World) -> None:
+        access = w.access(w.grant("Village chat", grant_id="grt_2"), w.grant("Home mail", "Work mail"))
+        for tool, given in (
+            ("query_records", {"filter": {"sender": "x"}}),
+            ("query_records", {"fields": ["subject"]}),
+            ("aggregate", {"metric": "count", "group_by": "sender"}),
+        ):
+            answer = await w.call(access, tool, stream="messages", **given)
+            error = answer.structured["error"]
+            assert (error["code"], error["retry_with"]) == ("ambiguous_connection", "connection_id")
+            assert 'connector_key "mail"' in error["hint"]
+            assert [entry["connector_key"] for entry in error["available_connections"]] == [
+                "mail",
+                "mail",
+                "chat",
+            ]
+            again = await w.call(access, tool, stream="messages", connector_key="mail", **given)
+            assert not again.is_error, again.text
+
+    in_world(work)

@@ -138,7 +138,7 @@ def test_with_175_connections_in_24_grants_an_ambiguity_leads_to_every_connectio
             refused = await w.call(access, tool, **given)
             error = refused.structured["error"]
             assert error["code"] == "ambiguous_connection", error
-            call = json.loads(re.search(r"schema with (\{.*?\})", error["hint"])[1])
+            call = json.loads(re.search(r"schema with (\{.*?\})", error["discovery_hint"])[1])
             assert call == {"stream": "things"}
         asked, found = [call], set[str]()
         for args in asked:

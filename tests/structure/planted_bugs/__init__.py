@@ -21,6 +21,7 @@ from tests.structure.planted_bugs import (
     search,
     servers,
     store_faults,
+    words,
 )
 
 BUGS = (
@@ -42,6 +43,7 @@ BUGS = (
     *edges.BUGS,
     *identity.BUGS,
     *hosts.BUGS,
+    *words.BUGS,
 )
 #: The rows without one: S4-10 is about which tests there are, and not about code.
 WITHOUT_BUG = frozenset({"S4-10"})

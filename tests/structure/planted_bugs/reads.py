@@ -19,8 +19,8 @@ BUGS = (
         "S2-49 S2-51",
         "every stream that is searched has the whole limit",
         _DECIDE,
-        "        limit=limit,\n        filters=search_filters(scopes, query),",
-        "        limit=limit * max(1, len(scopes)),\n        filters=search_filters(scopes, query),",
+        "        limit=limit,\n        filters=filters,",
+        "        limit=limit * max(1, len(scopes)),\n        filters=filters,",
     ),
     Bug(
         "S2-52",

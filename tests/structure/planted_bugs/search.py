@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.structure.planted import Bug
 
 _ARGUMENTS = "src/headgate/mcp/serve/call.py"
-_ERRORS = "src/headgate/mcp/serve/results.py"
+_ERRORS = "src/headgate/mcp/serve/failures.py"
 _HANDLES = "src/headgate/mcp/serve/reader.py"
 _READER = "src/headgate/mcp/serve/reader.py"
 _REFERENCE = "src/headgate/model/ids.py"
@@ -159,8 +159,8 @@ BUGS = (
         "S1-21",
         "the connections to choose from are left out of an error",
         _ERRORS,
-        'return {**facts, **_fitting(error.data, without={*facts, "request_id"})}',
-        "return facts",
+        "**{key: short for key in _RETRY if (short := _short(error.data.get(key))) is not None},",
+        "",
     ),
     Bug(
         "S1-22",

@@ -23,11 +23,12 @@ from headgate.errors import (
     InvalidResultId,
     ToolHandlerFailed,
 )
+from headgate.mcp.serve.failures import failed, refused
 from headgate.mcp.serve.fetch import fetch
 from headgate.mcp.serve.field import read_record_field
 from headgate.mcp.serve.reader import HandleMaker, Reader
 from headgate.mcp.serve.records import aggregate, query_records
-from headgate.mcp.serve.results import Outcome, failed, refused
+from headgate.mcp.serve.results import Outcome
 from headgate.mcp.serve.schema import schema
 from headgate.mcp.serve.search import search
 from headgate.model import ids, reads
@@ -374,10 +375,10 @@ async def call(name: str, arguments: Arguments, reader: Reader) -> Outcome:
     try:
         return await running
     except HeadgateError as error:
-        return failed(error, name, reader.provider_url, reader.request_id)
+        return failed(error, name, reader.request_id)
     except Exception:  # noqa: BLE001 - a client learns that it failed, and nothing more
         get_logger().exception("tool_failed", tool=name)
-        return failed(ToolHandlerFailed(), name, reader.provider_url, reader.request_id)
+        return failed(ToolHandlerFailed(), name, reader.request_id)
 
 
 async def call_with(reader_of: ReaderOfCall, name: str, arguments: Arguments) -> Outcome:
@@ -387,7 +388,7 @@ async def call_with(reader_of: ReaderOfCall, name: str, arguments: Arguments) ->
     try:
         reader = await reader_of(f"mcp:{name}")
     except HeadgateError as error:
-        return failed(error, name, "")
+        return failed(error, name)
     return await call(name, arguments, reader)
 
 

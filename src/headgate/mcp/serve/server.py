@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import mcp_types as t
 import msgspec
@@ -27,8 +27,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from headgate.errors import HeadgateError, InvalidResourceUri, ToolHandlerFailed
 from headgate.mcp.serve import resources
 from headgate.mcp.serve.call import call_with
+from headgate.mcp.serve.failures import failed
 from headgate.mcp.serve.reader import HandleMaker, Reader
-from headgate.mcp.serve.results import LIST_TTL_MS, TITLE, ServerIdentity, failure, result_of, stamped
+from headgate.mcp.serve.results import LIST_TTL_MS, TITLE, ServerIdentity, result_of, stamped
 from headgate.mcp.serve.tools import WHOLE, Surface
 from headgate.model.grant import Access
 from headgate.model.wire import Json
@@ -117,14 +118,14 @@ class _Serving:
         try:
             reader = await self.reader_of(context, "mcp:resources/read")
         except HeadgateError as error:
-            raise _resource_error(error, uri, "") from error
+            raise _resource_error(error, uri) from error
         try:
             content = await resources.read(reader, uri)
         except HeadgateError as error:
-            raise _resource_error(error, uri, reader.provider_url) from error
+            raise _resource_error(error, uri) from error
         except Exception as error:
             get_logger().exception("resource_failed")
-            raise _resource_error(ToolHandlerFailed(), uri, reader.provider_url) from error
+            raise _resource_error(ToolHandlerFailed(), uri) from error
         return self._stamped(context, {"contents": [content]})
 
     def _stamped(self, context: Context, result: Json) -> Json:
@@ -136,13 +137,13 @@ def _refuse_cursor(params: t.PaginatedRequestParams | None) -> None:
         raise MCPError(code=t.INVALID_PARAMS, message="Invalid cursor: these lists have one page")
 
 
-def _resource_error(error: HeadgateError, uri: str, provider_url: str) -> MCPError:
-    described: Json = {"uri": uri[:256], **failure(error, provider_url)}
+def _resource_error(error: HeadgateError, uri: str) -> MCPError:
+    described: Json = {"uri": uri[:256], **cast("Json", failed(error, None).structured)}
     if isinstance(error, InvalidResourceUri):
         # The URI was not made by this server, so no read was made.
-        del described["provider_url"], described["http_status"], described["request_id"]
+        del described["http_status"]
     code = t.INTERNAL_ERROR if isinstance(error, ToolHandlerFailed) else t.INVALID_PARAMS
-    return MCPError(code=code, message=error.message, data=described)
+    return MCPError(code=code, message=described["error"]["message"], data=described)
 
 
 # Over HTTP

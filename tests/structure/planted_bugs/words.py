@@ -1,0 +1,57 @@
+"""Mistakes that break what refusals, schemas, times and coverage say. Each names its test."""
+
+from __future__ import annotations
+
+from tests.structure.planted import Bug
+
+_ALIKE = "tests/policy/test_nearest.py::test_a_hidden_name_reads_like_one_that_does_not_exist"
+_SHORT = "tests/mcp/serve/test_errors.py::test_every_error_of_every_tool_is_short_whatever_names_are_sent"
+_CHOICES = "tests/mcp/serve/test_errors.py::test_the_connections_to_choose_from_fit_both_channels_together"
+_PARTIAL = (
+    "tests/mcp/serve/test_packages.py::test_a_filter_that_fits_one_of_the_sources_applies_there_and_says_so"
+)
+_SENT_FIRST = (
+    "tests/mcp/serve/test_packages.py::test_a_query_whose_fields_one_connector_has_is_sent_there_first"
+)
+_ALLOWANCE = "src/headgate/policy/allowance.py"
+_CHOOSE = "src/headgate/policy/choose.py"
+_CLAUSES = "src/headgate/policy/clauses.py"
+_FAILURES = "src/headgate/mcp/serve/failures.py"
+
+BUGS = (
+    Bug(
+        _ALIKE,
+        "the nearest names come from all that is declared",
+        _ALLOWANCE,
+        "names = list(dict.fromkeys(field for scope in scopes for field in scope.capability.fields))",
+        "names = list(dict.fromkeys(field for scope in scopes for field in scope.declaration.fields))",
+    ),
+    Bug(
+        _SHORT,
+        "a hint is added to an error whatever room is left",
+        _FAILURES,
+        "if hint and space >= _LEAST_HINT:",
+        "if hint:",
+    ),
+    Bug(
+        _CHOICES,
+        "the text lists connections as the structure does",
+        _FAILURES,
+        "_put(brief, [_choice_line(entry, parts) for entry in some]),",
+        "_put(brief, [_only(entry, members) for entry in some]),",
+    ),
+    Bug(
+        _PARTIAL,
+        "sources that a filter leaves out are not named",
+        _CLAUSES,
+        "warnings = (_filter_partial(left_out, uses),) if left_out else ()",
+        "warnings = ()",
+    ),
+    Bug(
+        _SENT_FIRST,
+        "the connector that alone has the fields is not named",
+        _CHOOSE,
+        "if len(keys) == 1 and len({scope.connector_key for scope in scopes}) > 1:",
+        "if not keys:",
+    ),
+)
