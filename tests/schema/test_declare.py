@@ -152,6 +152,9 @@ RELATION = {"name": "attachments", "stream": "attachments", "foreign_key": "id",
             "/streams/0/query/expand/0",
         ),
         (put("streams/0/query/expand/0/default_limit", 0), "invalid_expand_limits", ""),
+        (put("streams/0/times", "Mars/Olympus"), "invalid_times", "/streams/0/times"),
+        (put("streams/0/times", "../etc/passwd"), "invalid_times", "/streams/0/times"),
+        (put("streams/0/times", "as I like"), "invalid_times", "/streams/0/times"),
         (put("streams/0/query/range_filters/sender", ["lt"]), "invalid_query_field_type", ""),
         (put("streams/0/query/search/lexical_fields/-", "sent_at"), "invalid_query_field_type", ""),
         (put("streams/0/query/aggregations/sum/-", "sender"), "invalid_query_field_type", ""),
@@ -323,3 +326,35 @@ def test_a_schema_that_cannot_be_run_is_refused_at_its_place(schema: Document, p
         "source.declaration.invalid_schema",
         pointer,
     )
+
+
+@pytest.mark.parametrize(
+    "times", ["UTC", "Europe/London", "as written, with offsets", "as written, zone unknown"]
+)
+def test_a_stream_says_whose_clock_its_times_are_of(times: str):
+    document = declaration()
+    assert read_declaration(document).streams["messages"].times == "as written, zone unknown"
+    document["streams"][0]["times"] = times
+    assert read_declaration(document).streams["messages"].times == times
+
+
+def test_a_stream_of_days_has_no_zone_whatever_is_declared():
+    document = declaration()
+    document["streams"][0]["schema"]["properties"]["sent_at"] = {"type": "string", "format": "date"}
+    document["streams"][0]["times"] = "UTC"
+    assert read_declaration(document).streams["messages"].times == "days, without a zone"
+
+
+@pytest.mark.parametrize(
+    ("spec", "times"),
+    [
+        (mail.MAIL_STREAMS[0], "UTC"),
+        (EVENTS, "as written, with offsets"),
+        (chat.MESSAGES, "as written, zone unknown"),
+        (ledger.MONEY_STREAMS[1], "days, without a zone"),
+        (health.HEALTH.streams[0], "UTC"),
+    ],
+)
+def test_a_built_in_source_says_what_it_knows_of_its_times(spec: StreamSpec, times: str):
+    document = make_declaration("test", "Test", [replace(spec, children=())])
+    assert read_declaration(document).streams[spec.name].times == times

@@ -11,6 +11,7 @@ from hypothesis import given, settings, strategies as st
 from headgate.text.aggregate import aggregate_text, cut_keys, key_text, read_place
 from headgate.text.document import document
 from headgate.text.ladder import Handles, Known, Windows, shorten
+from headgate.text.line import times_fact
 from headgate.text.records import records_text
 from headgate.text.search import search_text
 from headgate.text.window import WindowText, window_text
@@ -536,3 +537,11 @@ def test_a_page_of_deleted_records_does_not_say_to_fetch_them(deleted: tuple[int
     text = records_text("m", {"data": rows}, [(f"c/m:{n}", row) for n, row in enumerate(rows)])
     found = [one for one in ("Pass an id to fetch", "nothing to read of them") if one in text]
     assert found == advice
+
+
+@pytest.mark.parametrize(
+    ("meta", "fact"),
+    [({"times": "UTC"}, "times: UTC"), ({}, ""), ({"times": 3}, ""), ({"times": "a\nb"}, "times: a\\u000ab")],
+)
+def test_the_head_of_an_answer_says_whose_clock_its_times_are_of(meta: dict[str, Any], fact: str):
+    assert times_fact(meta) == fact

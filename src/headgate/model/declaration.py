@@ -17,6 +17,10 @@ DEFAULT_CHILDREN = 10
 MAX_CHILDREN = 50
 
 
+#: What times a stream can have beside those of UTC or of a named zone: as its source wrote them, or days alone.
+WITH_OFFSETS = "as written, with offsets"
+ZONE_UNKNOWN = "as written, zone unknown"
+DAYS = "days, without a zone"
 #: Fields that name a record, the best first: its title is made of one, and a match in one counts more.
 TITLE_FIELDS = ("title", "name", "subject", "summary")
 #: Fields that name the people of a record, by name or address.
@@ -224,6 +228,8 @@ class StreamDeclaration:
     relationships: tuple[Relationship, ...] = ()
     query: QueryCapabilities = field(default_factory=QueryCapabilities)
     line: LineFields = field(default_factory=LineFields)
+    #: Whose clock its times are of: UTC, a zone by name, or one of the words above.
+    times: str = ZONE_UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)

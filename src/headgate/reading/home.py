@@ -370,6 +370,17 @@ def bounded(plan: _Limited, most: int | None) -> _Limited:
     return plan if most is None else structs.replace(plan, limit=min(plan.limit, most))
 
 
+def times_of(scopes: Sequence[StreamScope]) -> Body:
+    """Return the member of ``meta`` that says whose clock the visible times of some streams are of; none if none is."""
+    clocks: dict[str, dict[ConnectorKey, None]] = {}
+    for scope in scopes:
+        if scope.declaration.line.time in scope.capability.fields:
+            clocks.setdefault(scope.declaration.times, {})[scope.connector_key] = None
+    if len(clocks) > 1:
+        return {"times": "; ".join(f"{', '.join(keys)}: {times}" for times, keys in clocks.items())}
+    return {"times": next(iter(clocks))} if clocks else {}
+
+
 def time_field(scope: StreamScope) -> FieldName | None:
     """Return the field with the time of a stream's records."""
     return scope.declaration.consent_time_field or scope.declaration.cursor_field

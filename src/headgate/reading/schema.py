@@ -26,7 +26,7 @@ from headgate.policy.capability import AGGREGATIONS, FieldCapability, Flag, Rela
 from headgate.policy.choose import choose
 from headgate.policy.decide import decide_schema, decide_streams, whole
 from headgate.reading import links
-from headgate.reading.home import CurrentRead, Served
+from headgate.reading.home import CurrentRead, Served, times_of
 from headgate.reading.port import Body
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def _stream_metadata(scope: StreamScope, summaries: Summaries) -> Body:
     ):
         if text and not _mentions_hidden(text, scope):
             body[name] = text
-    return body | _time_constraint(scope)
+    return body | times_of([scope]) | _time_constraint(scope)
 
 
 def _compact_connectors(scopes: Sequence[StreamScope], summaries: Summaries) -> list[Body]:

@@ -49,7 +49,7 @@ from headgate.schema.document import (
     references,
 )
 from headgate.schema.guard import OWN
-from headgate.schema.line import read_line
+from headgate.schema.line import is_clock, read_line, read_times
 
 MAX_DEPTH = 64
 #: What separates names in ``fields=a,b`` and ``filter[a][gte]``.
@@ -224,6 +224,10 @@ def _stream_problems(stream: StreamDocument, fields: Mapping[str, Fields], place
     for member, names, allowed in _line_fields(stream.line):
         in_list = member == "who"
         yield from _field_problems(own, names, f"{place}/line/{member}", allowed, in_list=in_list)
+    if stream.times is not None and not is_clock(stream.times):
+        yield Problem(
+            "invalid_times", f"{place}/times", "Times are of UTC, of a zone by its IANA name, or as written."
+        )
     yield from _query_problems(stream.query, own, stream, f"{place}/query")
 
 
@@ -331,6 +335,7 @@ def _field_problems(
 
 
 def _stream(stream: StreamDocument, fields: Fields) -> StreamDeclaration:
+    line = read_line(stream, fields)
     return StreamDeclaration(
         name=StreamName(stream.name),
         semantics=Semantics(stream.semantics),
@@ -357,7 +362,8 @@ def _stream(stream: StreamDocument, fields: Fields) -> StreamDeclaration:
             for relation in stream.relationships
         ),
         query=_query(stream.query, fields),
-        line=read_line(stream, fields),
+        line=line,
+        times=read_times(stream, line, fields),
     )
 
 

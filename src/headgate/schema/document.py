@@ -137,6 +137,7 @@ class StreamDocument(_DocumentPart):
     relationships: list[RelationshipDocument] = []
     query: QueryDocument = pydantic.Field(default_factory=QueryDocument)
     line: LineDocument = pydantic.Field(default_factory=LineDocument)
+    times: Text | None = None
 
 
 class PresetStreamDocument(_DocumentPart):

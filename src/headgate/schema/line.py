@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import zoneinfo
 from collections.abc import Iterable, Mapping
 
-from headgate.model.declaration import TITLE_FIELDS, Field, FieldKind, LineFields
+from headgate.model.declaration import (
+    DAYS,
+    TITLE_FIELDS,
+    WITH_OFFSETS,
+    ZONE_UNKNOWN,
+    Field,
+    FieldKind,
+    LineFields,
+)
 from headgate.model.ids import FieldName
 from headgate.schema.document import StreamDocument
 
@@ -56,6 +65,23 @@ def read_line(stream: StreamDocument, fields: Fields) -> LineFields:
         title=title if title != text else None,
         text=text,
     )
+
+
+def read_times(stream: StreamDocument, line: LineFields, fields: Fields) -> str:
+    """Return whose clock the times of a stream are of, as far as its source knows."""
+    if line.time is not None and fields[line.time].kind is FieldKind.DATE:
+        return DAYS
+    return stream.times or ZONE_UNKNOWN
+
+
+def is_clock(times: str) -> bool:
+    """Return whether a declaration may say this of its times."""
+    if times in {"UTC", WITH_OFFSETS, ZONE_UNKNOWN, DAYS}:
+        return True
+    try:
+        return zoneinfo.ZoneInfo(times).key == times
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        return False
 
 
 def _named(name: str | None) -> FieldName | None:

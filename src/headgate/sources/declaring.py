@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from headgate.model.declaration import ZONE_UNKNOWN
 from headgate.model.kinds import PUBLISHER
 
 TEXT: dict[str, Any] = {"type": ["string", "null"]}
@@ -65,6 +66,8 @@ class StreamSpec:
     #: The field that orders records and bounds grants in time.
     time: str | None = None
     title: str | None = None
+    #: Whose clock its times are of.
+    times: str = ZONE_UNKNOWN
     #: Fields that search looks into.
     words: Sequence[str] = ()
     #: Fields that records are grouped by.
@@ -90,7 +93,9 @@ def declaration(source: str, title: str, streams: Sequence[StreamSpec]) -> dict[
 
 
 def _stream(spec: StreamSpec) -> dict[str, Any]:
-    times = {"cursor_field": spec.time, "consent_time_field": spec.time} if spec.time else {}
+    times = (
+        {"cursor_field": spec.time, "consent_time_field": spec.time, "times": spec.times} if spec.time else {}
+    )
     expand = [{"name": stream, "default_limit": 10, "max_limit": 50} for stream, _ in spec.children]
     return {
         "name": spec.name,

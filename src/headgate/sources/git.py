@@ -255,6 +255,7 @@ _COMMITS = StreamSpec(
         "files_changed:integer parent_id parents:list"
     ),
     time="authored_at",
+    times="UTC",
     title="title",
     words=("title", "message", "author"),
     groups=("author", "author_email", "committer", "committer_email", "parent_id"),
@@ -274,6 +275,7 @@ _CHANGES = StreamSpec(
     detail="One file that a commit added, changed or removed.",
     fields=fields("id commit_id path kind author authored_at:time"),
     time="authored_at",
+    times="UTC",
     title="path",
     words=("path",),
     groups=("path", "kind", "author", "commit_id"),

@@ -10,7 +10,7 @@ from headgate.model.declaration import LineFields
 from headgate.model.ids import FieldName
 from headgate.model.wire import HitBody, LineBody
 from headgate.text.ladder import binary_facts
-from headgate.text.writing import cut, json_within
+from headgate.text.writing import cut, json_within, line as inline
 
 #: How much is read of each field of a line.
 LINE_CHARS = 200
@@ -75,6 +75,12 @@ def _minute(time: str) -> str:
         return ""
     day, minute, zone = written.groups()
     return day if minute is None else f"{day} {minute}{zone or ''}"
+
+
+def times_fact(meta: Mapping[str, Any]) -> str:
+    """Write whose clock the times of an answer are of, for its head: "times: UTC"; empty if its ``meta`` does not say."""
+    times = meta.get("times")
+    return f"times: {cut(inline(times), LINE_CHARS)}" if isinstance(times, str) and times else ""
 
 
 def _text(data: Mapping[str, Any], name: str | None) -> str:

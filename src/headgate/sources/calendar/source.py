@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import IO
 
+from headgate.model.declaration import WITH_OFFSETS
 from headgate.sources.calendar.events import (
     CalendarEvent,
     Properties,
@@ -57,6 +58,7 @@ EVENTS = StreamSpec(
     detail="One event of a calendar; each occurrence of a recurring event is one.",
     fields=_EVENT_FIELDS,
     time="starts_at",
+    times=WITH_OFFSETS,
     title="title",
     words=("title", "description", "location"),
     groups=("calendar", "status", "location", "all_day", "organizer", "series_id"),
@@ -75,6 +77,7 @@ TASKS = StreamSpec(
     detail="One task of a list.",
     fields=_TASK_FIELDS,
     time="created_at",
+    times=WITH_OFFSETS,
     title="title",
     words=("title", "description"),
     groups=("calendar", "status", "priority"),

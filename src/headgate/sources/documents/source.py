@@ -36,6 +36,7 @@ _DOCUMENTS = StreamSpec(
         "modified_at:time file:file"
     ),
     time="modified_at",
+    times="UTC",
     title="title",
     words=("title", "author", "subject", "beginning"),
     groups=("folder", "kind", "author"),
@@ -54,6 +55,7 @@ _PAGES = StreamSpec(
     detail="The text of one page of a document.",
     fields=fields("id document_id title number:integer text modified_at:time"),
     time="modified_at",
+    times="UTC",
     title="title",
     words=("title", "text"),
     groups=("document_id",),

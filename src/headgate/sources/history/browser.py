@@ -23,6 +23,7 @@ _VISITS = StreamSpec(
     detail="One visit to a web page: its address, title and time.",
     fields=fields("id title url site visited_at:time seconds:number browser"),
     time="visited_at",
+    times="UTC",
     title="title",
     words=("title", "url", "site"),
     groups=("site", "browser"),

@@ -25,6 +25,7 @@ _MEASUREMENTS = StreamSpec(
     detail="One value that a watch, a phone or a person recorded: steps, heart rate, weight, sleep.",
     fields=fields("id kind value:number state unit started_at:time ended_at:time origin"),
     time="started_at",
+    times="UTC",
     title="kind",
     words=("kind", "state"),
     groups=("kind", "state", "unit", "origin"),
@@ -39,6 +40,7 @@ _WORKOUTS = StreamSpec(
         "energy_unit origin"
     ),
     time="started_at",
+    times="UTC",
     title="kind",
     words=("kind",),
     groups=("kind", "origin"),

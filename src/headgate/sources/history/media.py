@@ -24,6 +24,7 @@ _LISTENS = StreamSpec(
         "id title artist album kind played_at:time seconds:number is_skipped:boolean platform country uri"
     ),
     time="played_at",
+    times="UTC",
     title="title",
     words=("title", "artist", "album"),
     groups=("artist", "album", "kind", "platform", "country"),
@@ -38,6 +39,7 @@ _WATCHED = StreamSpec(
     detail="One video that was watched, and its channel.",
     fields=fields("id title channel url watched_at:time product"),
     time="watched_at",
+    times="UTC",
     title="title",
     words=("title", "channel"),
     groups=("channel", "product"),
@@ -49,6 +51,7 @@ _SEARCHES = StreamSpec(
     detail="One search for videos.",
     fields=fields("id query url searched_at:time"),
     time="searched_at",
+    times="UTC",
     title="query",
     words=("query",),
     is_append_only=True,

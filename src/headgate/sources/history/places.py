@@ -37,6 +37,7 @@ _POSITIONS = StreamSpec(
     detail="Where the phone was at one moment.",
     fields=fields("id at:time latitude:number longitude:number accuracy_metres:number origin"),
     time="at",
+    times="UTC",
     groups=("origin",),
     views=(("times", "When there was a position, without where", ("id", "at")),),
     is_append_only=True,
@@ -49,6 +50,7 @@ _PLACES = StreamSpec(
         "id name address kind started_at:time ended_at:time latitude:number longitude:number place_id"
     ),
     time="started_at",
+    times="UTC",
     title="name",
     words=("name", "address"),
     groups=("name", "kind", "place_id"),
@@ -65,6 +67,7 @@ _TRIPS = StreamSpec(
         "end_latitude:number end_longitude:number"
     ),
     time="started_at",
+    times="UTC",
     title="kind",
     groups=("kind",),
     views=(
