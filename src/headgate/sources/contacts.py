@@ -208,4 +208,4 @@ def _row(card: Card, keys: RowKeys, place: str) -> Row:
     return Row("contacts", {"id": key, **card.data}, attachments, place)
 
 
-CONTACTS = FileSource("contacts", "Contacts", (_CONTACTS,), _is_vcard, _cards)
+CONTACTS = FileSource("contacts", "Contacts", (_CONTACTS,), _is_vcard, _cards, plain_form=2)

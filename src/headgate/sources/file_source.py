@@ -74,14 +74,12 @@ class FileSource(Source):
     is_of: Callable[[InputFile], bool]
     read_file: ReadFile
     label: Callable[[str, str], str] = connection_title
+    plain_form: int = 0
 
     def detect(self, tree: InputTree) -> Sequence[Recognised]:
         files = [file for file in tree.files if self.is_of(file)]
-        return (
-            [Recognised(self.name, self.label(self.title, tree.label), files, Certainty.FORMAT)]
-            if files
-            else []
-        )
+        title, form = self.label(self.title, tree.label), self.plain_form or 1
+        return [Recognised(self.name, title, files, Certainty.FORMAT, form=form)] if files else []
 
     def read(self, recognised: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
         return read_each(recognised, resume, self.read_file)
@@ -124,10 +122,16 @@ class FormatsSource(Source):
     title: str
     formats: Sequence[SourceFormat]
     streams: Sequence[StreamSpec] = ()
+    plain_form: int = 0
 
     def detect(self, tree: InputTree) -> Sequence[Recognised]:
         return [
-            replace(recognised, source=self.name, facts={**recognised.facts, "format": number})
+            replace(
+                recognised,
+                source=self.name,
+                facts={**recognised.facts, "format": number},
+                form=self.plain_form or recognised.form,
+            )
             for number, form in enumerate(self.formats)
             for recognised in form.detect(tree)
         ]

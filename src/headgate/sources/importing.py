@@ -24,7 +24,7 @@ from headgate.model.record import Connection
 from headgate.model.rows import Batch
 from headgate.sources.formats.values import digest_of
 from headgate.sources.parts import ImportPart, ReadLine, most_stored_bytes, parts, within
-from headgate.sources.protocol import Item, Mark, Recognised, Reject, Source
+from headgate.sources.protocol import Item, Mark, Recognised, Reject, Row, Source
 
 if TYPE_CHECKING:
     from headgate.store.engines.store import Store
@@ -111,16 +111,31 @@ def job_of(
     key = "-".join(part for part in (source.name, recognised.variant) if part)
     files = [[file.name, file.size_bytes, file.modified_at] for file in recognised.files]
     total_bytes = sum(file.size_bytes for file in recognised.files)
+
+    def read(resume: Mapping[str, Any], form: int) -> Iterator[Item]:
+        items = source.read(replace(recognised, form=form), resume)
+        return _renamed(items, source.plain) if 0 < source.plain_form <= form else items
+
     return ImportJob(
         connector_key(key),
         name or recognised.title,
         source.declare(recognised) if document is None else document,
-        lambda resume, form: source.read(replace(recognised, form=form), resume),
+        read,
         form=recognised.form,
         total_bytes=total_bytes,
         fingerprint=digest_of(files),
         most_bytes=most_stored_bytes(total_bytes),
     )
+
+
+def _renamed(items: Iterator[Item], rename: Callable[[Row], Row]) -> Iterator[Item]:
+    try:
+        for item in items:
+            yield rename(item) if isinstance(item, Row) else item
+    finally:
+        close = getattr(items, "close", None)
+        if close is not None:
+            close()
 
 
 async def connection_of(store: Store, job: ImportJob) -> Connection | None:

@@ -1,4 +1,4 @@
-"""Notes as a source: each file is a note, named by its path."""
+"""Notes as a source: each file is a note, named after its path."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import date, datetime, time
 from html import unescape
 from pathlib import PurePosixPath
@@ -17,7 +18,7 @@ from headgate.model.instants import instant, iso
 from headgate.sources.declaring import StreamSpec, fields
 from headgate.sources.file_source import read_each
 from headgate.sources.formats.texts import clean, decode, one_line
-from headgate.sources.formats.values import id_of
+from headgate.sources.formats.values import id_of, path_key
 from headgate.sources.inputs.tree import InputFile, InputTree
 from headgate.sources.mail.html import text_of_html
 from headgate.sources.protocol import Certainty, Item, Recognised, Reject, Row, Source
@@ -159,6 +160,7 @@ class NotesSource(Source):
     name = "notes"
     title = "Notes"
     streams = (NOTE_STREAM,)
+    plain_form = 2
 
     def detect(self, tree: InputTree) -> Sequence[Recognised]:
         """Take every note; text and HTML only where no other program's data lies beside them."""
@@ -169,10 +171,14 @@ class NotesSource(Source):
             return []
         has_markdown = any(file.suffix in _MARKDOWN for file in files)
         certainty = Certainty.FORMAT if has_markdown else Certainty.GENERIC
-        return [Recognised(self.name, f"Notes {tree.label}", files, certainty)]
+        return [Recognised(self.name, f"Notes {tree.label}", files, certainty, form=self.plain_form)]
 
     def read(self, recognised: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
         return read_each(recognised, resume, _read)
+
+    def plain(self, row: Row) -> Row:
+        """Name a note by the words of its file's name, not by its path."""
+        return replace(row, data={**row.data, "id": path_key(row.data["id"], ".md")})
 
 
 NOTES = NotesSource()

@@ -7,12 +7,13 @@ runs it in a process for each import, stores what it gives and remembers how far
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 from headgate.errors import InvalidRequest
 from headgate.sources.declaring import StreamSpec, declaration
+from headgate.sources.formats.values import plain_id
 from headgate.sources.inputs.tree import InputFile, InputTree
 
 if TYPE_CHECKING:
@@ -103,12 +104,22 @@ class Mark:
 Item = Row | Removal | Reject | Mark
 
 
+#: The fields of the built-in sources that hold the key of a record, of this stream or of another.
+ID_FIELDS = (
+    *("id", "account_id", "answers_id", "channel_id", "conversation_id", "document_id"),
+    *("message_id", "parent_id", "series_id", "thread_id"),
+)
+
+
 class Source:
     #: The name in commands, and the beginning of the connector's key: lower case, digits, ``-``.
     name: str
     #: What a person calls it.
     title: str
     streams: Sequence[StreamSpec]
+    #: Since this form of names (see `Recognised.form`) every id can be part of the id of a result; 0: it always could, or
+    #: ids are what the files hold.
+    plain_form: int = 0
 
     def detect(self, tree: InputTree) -> Sequence[Recognised]:
         """Recognise what of a tree this source reads; looks at names and at the heads of files only."""
@@ -117,6 +128,15 @@ class Source:
     def prepared(self, recognised: Recognised) -> Recognised:
         """Complete what was recognised, before anything else is done with it; may read the files once."""
         return recognised
+
+    def plain(self, row: Row) -> Row:
+        """Name a row as connections of the plain form do."""
+        ids = {name: plain_id(value) for name in ID_FIELDS if isinstance(value := row.data.get(name), str)}
+        return (
+            replace(row, data={**row.data, **ids})
+            if any(row.data[name] != ids[name] for name in ids)
+            else row
+        )
 
     def corrected(self, recognised: Recognised, corrections: Mapping[str, Any]) -> Recognised:
         """Apply a person's corrections of types, keys and uses of fields."""

@@ -36,10 +36,14 @@ LIVE_GROUP = "headgate.live_sources"
 
 
 CHAT = FormatsSource(
-    "chat", "Chat", (SLACK, TELEGRAM, WHATSAPP, SIGNAL, IMESSAGE), (CHANNELS, MESSAGES, MEMBERS)
+    "chat", "Chat", (SLACK, TELEGRAM, WHATSAPP, SIGNAL, IMESSAGE), (CHANNELS, MESSAGES, MEMBERS), plain_form=2
 )
 CONVERSATIONS = FormatsSource(
-    "conversations", "AI conversations", (CHATGPT, CLAUDE, CLAUDE_CODE, CODEX), CONVERSATION_STREAMS
+    "conversations",
+    "AI conversations",
+    (CHATGPT, CLAUDE, CLAUDE_CODE, CODEX),
+    CONVERSATION_STREAMS,
+    plain_form=2,
 )
 HISTORY = FormatsSource("history", "History", (BROWSER, SPOTIFY, YOUTUBE, LOCATION, HEALTH))
 

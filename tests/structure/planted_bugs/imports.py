@@ -13,6 +13,14 @@ _NETWORK = "src/headgate/mcp/client/network.py"
 
 BUGS = (
     Bug(
+        "tests/sources/test_plain_keys.py"
+        "::test_importing_again_into_a_connection_of_an_older_form_adds_nothing",
+        "an older connection gets keys of the newest form",
+        "src/headgate/sources/importing.py",
+        "if 0 < source.plain_form <= form else items",
+        "if source.plain_form else items",
+    ),
+    Bug(
         "S0-01",
         "the repr of an adapter shows its whole address",
         _IMPORT,

@@ -200,4 +200,4 @@ def _series(
             yield Row("events", event.record(start, start), place=place)
 
 
-CALENDAR = FileSource("calendar", "Calendar", (EVENTS, TASKS), _is_calendar, read_calendar)
+CALENDAR = FileSource("calendar", "Calendar", (EVENTS, TASKS), _is_calendar, read_calendar, plain_form=2)

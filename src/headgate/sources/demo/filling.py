@@ -11,6 +11,7 @@ import msgspec
 
 from headgate.model.ids import ConnectionId, ConnectorKey, StreamName
 from headgate.model.instants import instant
+from headgate.model.readable import slug
 from headgate.model.rows import Batch
 from headgate.sources.calendar.source import EVENTS, TASKS
 from headgate.sources.chat.streams import CHANNELS, MEMBERS, MESSAGES
@@ -30,6 +31,8 @@ HOME_MAIL, WORK_MAIL, CALENDAR = "Home mail", "Work mail", "Calendar"
 CHAT, BANK, NOTES = "Chat", "Bank", "Notes"
 _MAIL = {"home": HOME_MAIL, "work": WORK_MAIL}
 _OWN = {"home": "me", "work": "work"}
+#: Of the words in an id.
+_MOST_WORDS_CHARS = 32
 _ACCOUNTS = {
     "current": {"id": "SV00-0926", "name": "Current account", "number": "SV00 0926", "kind": "current"},
     "card": {"id": "SV00-4417", "name": "Credit card", "number": "SV00 4417", "kind": "card"},
@@ -162,7 +165,7 @@ def _quoted(thread: _Thread) -> dict[str, str]:
 def _attachment(connection: str, message: str, file: Mapping[str, str], at: datetime) -> Invented:
     content = file["text"].encode()
     data = {
-        "id": f"{message}/{file['name']}",
+        "id": f"{message}-{slug(file['name'], _MOST_WORDS_CHARS)}",
         "message_id": message,
         "name": file["name"],
         "mime_type": "text/plain",
@@ -178,7 +181,7 @@ def _event(happening: Happening) -> Iterator[Invented]:
     ends = happening.at + timedelta(days=step.get("days", 0), hours=step.get("hours", 0))
     title = happening.text("title")
     data: dict[str, Any] = {
-        "id": f"{happening.key}-{title}-{happening.at:%m%d}",
+        "id": f"{happening.key}-{slug(title, _MOST_WORDS_CHARS)}-{happening.at:%m%d}",
         "title": title,
         "calendar": step["calendar"],
         "starts_at": happening.at.date().isoformat() if is_whole_days else _utc(happening.at),
@@ -218,7 +221,7 @@ def _payment(happening: Happening) -> Iterator[Invented]:
 def _note(happening: Happening) -> Iterator[Invented]:
     title, folder = happening.text("title"), happening.text("folder")
     data = {
-        "id": f"{folder}/{happening.key}.md",
+        "id": happening.key,
         "title": title,
         "text": happening.text("text"),
         "folder": folder,

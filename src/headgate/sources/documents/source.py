@@ -1,8 +1,9 @@
-"""Documents as a source: each file is a document, named by its path, with its pages as children."""
+"""Documents as a source: each file is a document, named after its path, with its pages as children."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import IO, Any
 
@@ -12,7 +13,7 @@ from headgate.sources.documents.office import DocumentFacts, DocumentUnreadable,
 from headgate.sources.documents.pdf import read_pdf
 from headgate.sources.file_source import FileSource
 from headgate.sources.formats.texts import clean, one_line
-from headgate.sources.formats.values import id_of, without_empty
+from headgate.sources.formats.values import id_of, path_key, without_empty
 from headgate.sources.inputs.tree import InputFile
 from headgate.sources.protocol import Attachment, Reject, Row
 
@@ -128,11 +129,26 @@ def _page(document: Mapping[str, Any], page: PageText) -> dict[str, Any]:
     )
 
 
-DOCUMENTS = FileSource(
+class DocumentsSource(FileSource):
+    """PDF and office files, and their pages."""
+
+    def plain(self, row: Row) -> Row:
+        """Name a document by the words of its file's name, not by its path."""
+        path: str = row.data.get("document_id", row.data["id"])
+        key = path_key(path, ".pdf")
+        # The id of a page ends in its number.
+        ids = {"id": key + row.data["id"].removeprefix(path)}
+        return replace(
+            row, data={**row.data, **ids, **({"document_id": key} if row.stream == "pages" else {})}
+        )
+
+
+DOCUMENTS = DocumentsSource(
     "documents",
     "Documents",
     (_DOCUMENTS, _PAGES),
     _is_document,
     _read,
     label=lambda title, label: f"{title} {label}",
+    plain_form=2,
 )

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from headgate.sources.formats.values import original_id
+
 _LINE_BYTES = 74
 _SPECIAL = re.compile(r"[\\,;]")
 
@@ -84,7 +86,7 @@ def event(row: Mapping[str, Any]) -> bytes:
     # Of an occurrence that was read from a calendar, the id ends in when its series had it.
     original = _time("RECURRENCE-ID", str(row["id"])[len(series) + 1 :], None) if series else []
     lines = [
-        line("UID", escaped(series if original else row["id"])),
+        line("UID", escaped(original_id(str(series if original else row["id"])))),
         *original,
         *_described(row),
         *_time("DTSTART", row.get("starts_at"), zone),
@@ -102,7 +104,7 @@ def event(row: Mapping[str, Any]) -> bytes:
 def task(row: Mapping[str, Any]) -> bytes:
     times = {"DUE": "due_at", "DTSTART": "starts_at", "COMPLETED": "completed_at"}
     lines = [
-        line("UID", escaped(row["id"])),
+        line("UID", escaped(original_id(row["id"]))),
         *_described(row),
         *(text for name, field in times.items() for text in _time(name, row.get(field), None)),
         *_members(row, PRIORITY="priority"),
@@ -161,7 +163,7 @@ def card(row: Mapping[str, Any], photo: bytes | None) -> bytes:
     groups = ",".join(escaped(text) for text in row.get("groups") or ())
     lines = [
         "VERSION:4.0",
-        line("UID", escaped(row["id"])),
+        line("UID", escaped(original_id(row["id"]))),
         *_members(row, FN="name"),
         line("N", ";".join(escaped(name or "") for name in names)),
         *_members(row, NICKNAME="nickname"),

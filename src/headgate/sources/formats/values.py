@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import math
+import re
 from collections import Counter, OrderedDict
+from pathlib import PurePosixPath
 from typing import Any
 
 import msgspec
 
-from headgate.model.ids import is_unicode
+from headgate.model.ids import is_plain, is_unicode
 from headgate.model.instants import instant, iso
+from headgate.model.readable import slug
 
 #: Longer ids are replaced by their digest: a key has at most 1024 characters, and may have several parts.
 _MAX_ID_CHARS = 400
@@ -62,6 +66,67 @@ def id_of(text: str) -> str:
     """Return an id of a file as part of a key: the text itself, or its digest if it is empty or very long."""
     stripped = clean(text.strip())
     return stripped if 0 < len(stripped) <= _MAX_ID_CHARS else digest_of(stripped)
+
+
+#: Before the two digits of a byte that the id of a record cannot carry.
+_ESCAPE = "~~"
+_ESCAPED = re.compile(rf"(?:{_ESCAPE}[0-9A-F]{{2}})+")
+_CARRIED = re.compile(r"[A-Za-z0-9_@+=:;,-]+(?:\.[A-Za-z0-9_@+=:;,-]+)*")
+
+
+def plain_id(text: str) -> str:
+    """Escape what the id of a record cannot carry, such as a slash; `original_id` undoes it.
+
+    Where one text begins with another, so does what is made of it, unless it is very long.
+    """
+    if not text or _CARRIED.fullmatch(text):
+        return text
+    before, parts = "", list[str]()
+    for character in text:
+        is_carried = (
+            character not in "/\\"
+            and is_plain(character)
+            and not (character == before and character in ".~ ")
+            and (character == " " or not character.isspace())
+        )
+        parts.append(character if is_carried else _escaped(character))
+        before = character
+    if parts[0] in {" ", "."} and (len(parts) == 1 or parts[0] == " "):
+        parts[0] = _escaped(parts[0])
+    if parts[-1] == " ":
+        parts[-1] = _escaped(" ")
+    return id_of("".join(parts))
+
+
+def original_id(key: str) -> str:
+    """Return the id that `plain_id` escaped."""
+    return _ESCAPED.sub(lambda run: bytes.fromhex(run[0].replace(_ESCAPE, "")).decode(errors="replace"), key)
+
+
+def _escaped(character: str) -> str:
+    return "".join(f"{_ESCAPE}{byte:02X}" for byte in character.encode())
+
+
+_KEY_WORDS_CHARS = 40
+_NAME_DIGEST_BYTES = 10
+_NAME_DIGEST_CHARS = 11
+#: Base32 has no zero, and words seldom begin with one.
+_LOOKS_DIGESTED = re.compile(rf".*-0[a-z2-7]{{{_NAME_DIGEST_CHARS}}}")
+_NAMELESS = "file"
+
+
+def path_key(path: str, suffix: str) -> str:
+    """Make a readable key of a file's path: "boat.md" -> "boat", "House/The boat.md" -> "the-boat-0r5yn6qbhk2z".
+
+    Files that differ in anything have different keys, whatever other files there are: the words alone are the key only
+    if the path can be read from them, with the usual suffix.
+    """
+    words = slug(PurePosixPath(path).stem, _KEY_WORDS_CHARS)
+    if path == f"{words}{suffix}" and not _LOOKS_DIGESTED.fullmatch(words):
+        return words
+    digest = hashlib.blake2b(path.encode("utf-8", "surrogatepass"), digest_size=_NAME_DIGEST_BYTES).digest()
+    made = base64.b32encode(digest).decode("ascii").lower()[:_NAME_DIGEST_CHARS]
+    return f"{words or _NAMELESS}-0{made}"
 
 
 def without_empty(data: dict[str, Any]) -> dict[str, Any]:

@@ -74,6 +74,7 @@ class MailSource(Source):
     name = "mail"
     title = "Mail"
     streams = MAIL_STREAMS
+    plain_form = 2
 
     def detect(self, tree: InputTree) -> Sequence[Recognised]:
         """Recognise every file of mail; together they are one account."""
@@ -82,7 +83,7 @@ class MailSource(Source):
             return ()
         heads = [file.head for file in files[:_ASKED_FILES]]
         certainty = Certainty.EXPORT if any(_GMAIL in head for head in heads) else Certainty.FORMAT
-        return (Recognised(self.name, _title(heads, tree.label), files, certainty),)
+        return (Recognised(self.name, _title(heads, tree.label), files, certainty, form=self.plain_form),)
 
     def read(self, recognised: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
         from headgate.sources.mail.rows import read_files  # noqa: PLC0415 - parsers of an extra

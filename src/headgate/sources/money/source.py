@@ -222,11 +222,13 @@ class MoneySource(Source):
     name = "money"
     title = "Bank statements"
     streams = MONEY_STREAMS
+    plain_form = FORM + 1
 
     def detect(self, tree: InputTree) -> Sequence[Recognised]:
         files = [file for file in tree.files if _reader(file) is not None]
         # One title for all, so that a statement that overlaps an earlier one goes to the same connection.
-        return [Recognised(self.name, self.title, files, Certainty.FORMAT, form=FORM)] if files else []
+        form = self.plain_form
+        return [Recognised(self.name, self.title, files, Certainty.FORMAT, form=form)] if files else []
 
     def read(self, recognised: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
         return read_each(recognised, resume, partial(_read, form=recognised.form))
