@@ -30,7 +30,14 @@ async def made(tmp_path: Path) -> AsyncIterator[World]:
 
 
 async def send(
-    made: World, path: str, era: str, method: str = "tools/list", *, written_id: str = "1", **params: Any
+    made: World,
+    path: str,
+    era: str,
+    method: str = "tools/list",
+    *,
+    written_id: str = "1",
+    version: str | None = None,
+    **params: Any,
 ) -> HttpAnswer:
     if era == ERAS[-1]:
         prefix = "io.modelcontextprotocol"
@@ -39,7 +46,7 @@ async def send(
     headers = [
         ("content-type", "application/json"),
         ("accept", "application/json, text/event-stream"),
-        ("mcp-protocol-version", era),
+        ("mcp-protocol-version", era if version is None else version),
         ("mcp-method", method[:1000]),
     ]
     if "name" in params or "uri" in params:
@@ -75,3 +82,41 @@ async def test_no_long_text_of_a_message_comes_back(made: World, path: str, era:
         shown = (method[:40], list(params), answer.content[:200])
         assert b"error" in answer.content.lower(), shown
         assert len(answer.content) < 20_000, shown
+
+
+@pytest.mark.parametrize("joined", ["{0}, {0}", "{0},{0}", " {0}", "{0} ,\t{0} , {0}"])
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize("path", PATHS)
+async def test_a_version_that_is_named_twice_is_one(made: World, path: str, era: str, joined: str):
+    plain = await send(made, path, era)
+    again = await send(made, path, era, version=joined.format(era))
+    assert (again.status, again.content) == (200, plain.content)
+
+
+@pytest.mark.parametrize(
+    "version",
+    ["2027-01-01", "2025-11-25, 2026-07-28", "2025-11-25,", "", ",", "1", LONG[:60_000], "2025-11-25;q=1"],
+)
+@pytest.mark.parametrize("path", PATHS)
+async def test_a_version_that_is_not_served_is_refused_in_words_about_versions(
+    made: World, path: str, version: str
+):
+    for method in ("tools/list", "initialize", "server/discover"):
+        answer = await send(made, path, "2025-11-25", method, version=version, written_id='"a"')
+        error = answer.body["error"]
+        assert (answer.status, answer.body["id"], error["code"]) == (400, "a", -32022)
+        assert "version" in error["message"]
+        assert "2025-11-25, 2026-07-28" in error["message"]
+        assert {"2025-06-18", "2025-11-25", "2026-07-28"} < set(error["data"]["supported"])
+        assert error["data"]["requested"] == version[:64]
+        assert len(answer.content) < 1000
+
+
+async def test_a_version_is_refused_whatever_else_is_wrong(made: World):
+    headers = [("content-type", "application/json"), ("mcp-protocol-version", "x")]
+    for body in (b"", b"[", b"{}", b"[" * 100_000, b"\xff"):
+        answer = await made.program.ask("POST", "/mcp", made.tokens["client"], headers=headers, body=body)
+        assert (answer.status, answer.body["id"], answer.body["error"]["code"]) == (400, None, -32022)
+    repeated = [("mcp-protocol-version", "2025-11-25"), ("mcp-protocol-version", "2026-07-28")]
+    answer = await made.program.ask("POST", "/mcp", made.tokens["client"], headers=repeated, body=b"{}")
+    assert answer.body["error"]["data"]["requested"] == "2025-11-25, 2026-07-28"

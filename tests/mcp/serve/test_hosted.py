@@ -195,7 +195,7 @@ def test_a_token_over_its_rate_gets_the_time_to_wait(post: Callable[..., HttpAns
         (b"[" * 200_000, {}, 400, -32700),
         (b"[" * 200_000, {"mcp_protocol_version": "2026-07-28"}, 400, -32700),
         (b"[" + request() + b"]", {"mcp_protocol_version": "2026-07-28"}, 400, -32600),
-        (request(), {"mcp_protocol_version": "2099-01-01", "mcp_method": "tools/list"}, 400, -32602),
+        (request(), {"mcp_protocol_version": "2099-01-01", "mcp_method": "tools/list"}, 400, -32022),
     ],
 )
 def test_broken_messages_are_errors_of_the_protocol(

@@ -37,4 +37,18 @@ BUGS = (
         "    return read.query or read.q\n",
         "    return read.query\n",
     ),
+    Bug(
+        "tests/web/test_messages.py::test_a_version_that_is_named_twice_is_one",
+        "a version that was joined is not taken apart",
+        "src/headgate/web/mcp.py",
+        'part.strip(b" \\t") for value in values for part in value.split(b",")',
+        "value for value in values",
+    ),
+    Bug(
+        "tests/web/test_messages.py::test_a_version_that_is_not_served_is_refused_in_words_about_versions",
+        "a version that is not served is given to the SDK",
+        "src/headgate/web/mcp.py",
+        "    if len(versions) != 1 or not versions <= _VERSIONS:\n        return None\n",
+        "    if len(versions) != 1 or not versions <= _VERSIONS:\n        return scope\n",
+    ),
 )

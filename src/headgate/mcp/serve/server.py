@@ -22,6 +22,7 @@ from mcp.server.lowlevel.server import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headgate.errors import HeadgateError, InvalidResourceUri, ToolHandlerFailed
@@ -38,6 +39,8 @@ from headgate.telemetry import get_logger
 
 PATH = "/mcp"
 MAX_BODY_BYTES = 4 * 1024 * 1024
+#: The versions of the protocol that are served over HTTP, oldest first.
+VERSIONS = (*HANDSHAKE_PROTOCOL_VERSIONS, *MODERN_PROTOCOL_VERSIONS)
 #: Where the call waits for the tool handlers: the SDK hands them the scope and nothing else.
 _CALL = "headgate.mcp_call"
 _NO_STORE = (b"cache-control", b"no-store")
