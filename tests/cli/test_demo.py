@@ -118,6 +118,19 @@ def test_an_agent_sees_six_connections_two_of_them_of_one_kind(demo: RunningDemo
     assert names == {"Home mail", "Work mail", "Chat"}
 
 
+def test_the_index_fits_both_channels(demo: RunningDemo):
+    result = demo.post("schema", {})
+    text, data = result["content"][0]["text"], result["structuredContent"]
+    assert len(text.encode()) <= 2_000
+    assert len(json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode()) <= 2_500
+    assert re.search(
+        r'^stream name="messages" connector_key="mail" .* time=sent_at title=subject', text, re.MULTILINE
+    )
+    assert re.search(r'^no records: .*name="tasks" connector_key="calendar"', text, re.MULTILINE)
+    described = demo.post("schema", {"stream": "transactions"})["content"][0]["text"]
+    assert 'category:["Groceries",' in described
+
+
 def test_the_roof_cost_more_than_the_quote_by_what_mail_and_bank_say(agent: TextAgent):
     """Mail has the quote that was accepted and the reason; the bank has what was paid."""
     accepted = read_first(agent, "we accept your quote roof repair")

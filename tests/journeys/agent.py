@@ -18,12 +18,15 @@ _FIELD = re.compile(rf"more:\d+|({NAME})(?:\[([^\]]*)\])?")
 _LIST = rf"(?:\{{connection_id:{NAME}(?:,display_name:{QUOTED})?\}}|more:\d+|{NAME}|\|)+"
 _FIELDS = rf"(?:as connection_id:{NAME}|(?:{NAME}(?:\[[^\]]*\])?|more:\d+|;)+)"
 _HEAD = rf"^stream name=({QUOTED}) connector_key=({QUOTED})"
+_LINE = rf"(?: span=\S+)?(?: (?:time|title|who|amount)={NAME}(?:,{NAME})*)*(?: times={QUOTED})?"
 _SOURCE = re.compile(
-    rf"{_HEAD}(?: display_name={QUOTED})?(?: records=\d+)? connections=({_LIST})(?: fields=({_FIELDS}))?(?= |$)"
+    rf"{_HEAD}(?: display_name={QUOTED})?(?: records=\d+)?{_LINE} connections=({_LIST})(?: fields=({_FIELDS}))?(?= |$)"
 )
+_ROW = re.compile(_HEAD)
+_EMPTY = re.compile(rf"name=({QUOTED}) connector_key=")
 _PART = re.compile(rf"{_HEAD} (connections|fields) from \d+ of \d+: (.*)$")
 _INDEX = re.compile(rf"^stream_index .*?streams=((?:{NAME}|\|)+)$")
-_AGGREGATION = re.compile(rf"(\w+)=({NAME}(?:,{NAME})*)")
+_AGGREGATION = re.compile(rf"([\w|]+)=({NAME}(?:,{NAME})*)")
 _CALL = re.compile(r" schema args=(\{.*\})$")
 _RECORD = re.compile(r"^record\[\d+\] .* id=(.*)$", re.MULTILINE)
 _HIT = re.compile(r"^\d+\. .* id=(.*)$", re.MULTILINE)
@@ -109,8 +112,10 @@ class TextAgent:
         waiting = [{}]
         while waiting:
             for line in self.ask("schema", **waiting.pop()).splitlines():
-                if source := _SOURCE.search(line):
-                    found.add(named(source[1]))
+                if row := _ROW.search(line):
+                    found.add(named(row[1]))
+                if line.startswith("no records: "):
+                    found |= {named(one) for one in _EMPTY.findall(line)}
                 if index := _INDEX.search(line):
                     found |= {named(one) for one in re.findall(NAME, index[1])}
                 waiting += [json.loads(call) for call in _CALL.findall(line)]
@@ -137,8 +142,9 @@ class TextAgent:
                 _add_connections(found[-1], source[3])
                 if source[4]:
                     _add_fields(found[-1], source[4])
-                for kind, fields in _AGGREGATION.findall(line.rpartition(" aggregations=")[2]):
-                    found[-1].aggregations[kind] = {named(one) for one in re.findall(NAME, fields)}
+                for kinds, fields in _AGGREGATION.findall(line.rpartition(" aggregations=")[2]):
+                    for kind in kinds.split("|"):
+                        found[-1].aggregations[kind] = {named(one) for one in re.findall(NAME, fields)}
             for call in _CALL.findall(line):
                 self._describe(found, json.loads(call))
 

@@ -131,5 +131,5 @@ def bare(answer: dict[str, Any]) -> dict[str, Any]:
         row.pop("evidence_excerpts", None)
         row.pop("fetch_id", None)
     # A cursor holds the second at which it ends.
-    assert bool(data.pop("next_cursor", None)) == bool(data.pop("links").get("next"))
+    assert bool(data.pop("next_cursor", None)) == bool(data.pop("links", {}).get("next"))
     return data

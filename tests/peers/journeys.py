@@ -61,7 +61,7 @@ async def calls_all_six(peer: Peer) -> None:
 async def pages_by_text(peer: Peer) -> None:
     """From the index to a stream, and through all its pages, with nothing but the text."""
     index = (await peer.call("schema")).text
-    connection = re.search(r'stream name="messages" connector_key="mail".*?connection_id:([\w-]+)', index)[1]
+    connection = re.search(r'connector connector_key="mail".*?connection_id:([\w-]+)', index)[1]
     scoped = (await peer.call("schema", stream="messages", connection_id=connection)).text
     fields = re.search(r" fields=(\S+) ", scoped)[1]
     names = [entry.partition("[")[0] for entry in fields.split(";")]

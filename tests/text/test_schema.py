@@ -6,7 +6,8 @@ import re
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from headgate.text.schema import index_text, read_schema_place, stream_text
+from headgate.text.schema import read_schema_place, stream_text
+from headgate.text.schema_index import index_text
 from headgate.text.writing import SCHEMA_INDEX_TEXT, SCHEMA_NAMES_TEXT, SCHEMA_STREAM_TEXT, size
 
 
@@ -59,7 +60,7 @@ def test_a_scoped_text_gives_each_source_a_line_and_a_legend():
         'name="messages"',
         'connector_key="slack"',
         'connections={connection_id:cin_slack,display_name:"My slack"}',
-        "fields=id[t=string,eq];sent_at[t=string,r=gte|lt,a=group_by_time];text[t=string,lex]",
+        "fields=id[t=string,eq];sent_at[t=string,r=gte|lt];text[t=string,lex]",
         "projection=fields",
         "sort=sent_at|-sent_at",
         "count=none|estimated|exact",
@@ -84,7 +85,7 @@ def test_a_name_that_many_connectors_share_has_the_fields_of_each():
     for n, line in enumerate(lines):
         assert f'name="messages" connector_key="kind{n}"' in line
         assert f"connection_id:cin_kind{n}," in line
-        assert f'fields="feld_{n}_名"[t=string,a=group_by] ' in line
+        assert f'fields="feld_{n}_名"[t=string] ' in line
         assert f'group_by="feld_{n}_名"' in line
 
 
@@ -173,12 +174,17 @@ def test_every_connection_and_every_field_is_read_by_the_printed_calls(
         label = {"display_name": "L" * label_chars} if label_chars else {}
         one["granted_connections"] = [{"connection_id": name, **label} for name in named]
         sources.append(one)
-        expected_fields |= {f"{path}[{flag}]" for path, flag in flags.items()}
+        expected_fields |= set(flags)
         shown_label = "L" * label_chars if label_chars <= 60 else "L" * 59 + "…"
         suffix = f',display_name:"{shown_label}"' if label_chars else ""
         expected_connections |= {f"{{connection_id:{name}{suffix}}}" for name in named}
     text = "\n".join(called({"connectors": sources}))
-    assert set(re.findall(r"field_\d+_\d+\[[^]]*\]", text)) == expected_fields
+    found = re.findall(r"(field_\d+_\d+)\[t=string,eq,lex(?:,a=group_by)?\]", text)
+    assert set(found) == expected_fields
+    aggregated = re.findall(r"group_by=([\w,]+)", text) + re.findall(
+        r"(field_\d+_\d+)\[[^]]*a=group_by\]", text
+    )
+    assert {path for paths in aggregated for path in paths.split(",")} >= expected_fields
     assert set(re.findall(r"\{connection_id:[^}]*\}", text)) == expected_connections
 
 

@@ -197,6 +197,8 @@ class ShelfSummary:
     record_count: int
     #: Microseconds since 1970: when a record was last ingested; None for an empty shelf.
     last_updated: int | None
+    #: The first and the last time of its visible records, where the field of the stream's order is a visible time.
+    span: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

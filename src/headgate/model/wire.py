@@ -372,6 +372,12 @@ class StreamBody(TypedDict, total=False):
     label: str
     detail: str
     time_constraint: dict[str, Any]
+    #: In a compact schema: the first and the last day of its records, the fields of its line, whose clock its times are
+    #: of, and frequent values of fields that have few.
+    span: list[str]
+    line: dict[str, Any]
+    times: str
+    values: dict[FieldName, list[str]]
 
 
 class ConnectorBody(TypedDict, total=False):

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, cast
 
+from headgate.model.declaration import ZONE_UNKNOWN
 from headgate.model.wire import (
     ConnectorBody,
     FieldFlags,
@@ -21,18 +22,7 @@ from headgate.model.wire import (
     searches_of,
     usable_only,
 )
-from headgate.text.writing import (
-    SCHEMA_INDEX_TEXT,
-    SCHEMA_NAMES_TEXT,
-    SCHEMA_STREAM_TEXT,
-    Line,
-    compose,
-    cut,
-    fitting,
-    json_text,
-    name,
-    size,
-)
+from headgate.text.writing import SCHEMA_STREAM_TEXT, cut, fitting, json_text, name, size
 
 _CURSOR = re.compile(r"(streams|sources|(?:connections|fields):(\d{1,5})):(\d{1,6})")
 _List = Literal["streams", "sources", "connections", "fields"]
@@ -69,9 +59,6 @@ _LEGEND_LINE = (
     "sem=semantic_search a=aggregations g=false=not_granted; "
     "sort=field ascending or -field descending; expand=relation(default..max)"
 )
-_NEXT_INDEX = (
-    "next: schema(stream[, connection_id]) lists connections, fields, filters, sort, expand and aggregations"
-)
 _NEXT_STREAM = (
     "next: query_records, aggregate or search with these names; add connection_id to choose a source"
 )
@@ -80,8 +67,11 @@ _RAW_SCHEMA = (
     "raw JSON Schema: in structuredContent at data.connectors[].streams[].schema, not in this text; "
     "the fields below have the same types and flags."
 )
-_ROWS = 50
-_CONNECTIONS = 8
+_SPAN_ENDS = 2
+#: How aggregations are listed whose fields do not fit, and the flags and types that a list of them makes needless.
+_BY_FLAG = " fields with a="
+_AGGREGATED = re.compile(r",a=[^,]*|\|null\b")
+_VALUES_BYTES = 800
 _NAME_CHARS = 60
 _LEAST_LINE = 120
 #: The least space of a source that does not fit whole.
@@ -89,10 +79,10 @@ _LEAST_SOURCE = 1_500
 _UNLIMITED = 1 << 30
 #: The members that make two streams allow the same.
 _SHAPE = ("name", "cursor_field", "field_capabilities", "expand_capabilities", "views", "count", "query")
-_NOTHING: Mapping[str, str] = {}
+NOTHING: Mapping[str, str] = {}
 
 
-_Row = tuple[ConnectorBody, StreamBody]
+SchemaRow = tuple[ConnectorBody, StreamBody]
 
 
 class _Fitted(NamedTuple):
@@ -102,31 +92,42 @@ class _Fitted(NamedTuple):
     stop: int
 
 
-def index_text(document: SchemaBody, arguments: Mapping[str, str] = _NOTHING, first: int = 0) -> str:
-    """Write the index of everything granted: each stream, each connection, and how to go on.
+def add_records(first: StreamBody, other: StreamBody) -> None:
+    counts = first.get("record_count"), other.get("record_count")
+    if isinstance(counts[0], int) and isinstance(counts[1], int):
+        first["record_count"] = counts[0] + counts[1]
 
-    ``asked`` are the arguments of the call; with ``first`` only names are listed, from that one on.
-    """
-    rows = list(_rows(document))
-    lines = [Line(_heading(document, rows))]
-    named = list(dict.fromkeys(_name_of(stream) for _, stream in rows))
-    if first:
-        return compose(
-            [*lines, *_names(named, len(rows), arguments, first), Line(_NEXT_INDEX)], SCHEMA_INDEX_TEXT
-        )
-    printed = [Line(_index_row(connector, stream), 2) for connector, stream in rows[:_ROWS]]
-    if len(rows) > _ROWS:
-        lines += _stream_indexes(document, named, len(rows), arguments)
-        printed.append(Line(f"more_streams={len(rows) - _ROWS} (see stream_index)"))
-    elif sum(size(line.text) + 1 for line in [*lines, *printed]) > SCHEMA_INDEX_TEXT - size(_NEXT_INDEX):
-        # Few streams with long names can also be too much for their rows: then the names alone go in.
-        lines += _names(named, len(rows), arguments)
-    return compose([*lines, *printed, Line(_NEXT_INDEX)], SCHEMA_INDEX_TEXT)
+
+def span_of(stream: StreamBody) -> list[str]:
+    """Return the first and the last day of a stream's records; another server can send anything."""
+    span: Any = stream.get("span")
+    if not isinstance(span, list):
+        return []
+    days = [cut(day, _NAME_CHARS) for day in cast("list[Any]", span) if isinstance(day, str)]
+    return days if len(days) == _SPAN_ENDS else []
+
+
+def record_facts(stream: StreamBody) -> list[str]:
+    """Write how many records there are, from when to when, and which fields say when, who, how much and what."""
+    count = stream.get("record_count")
+    facts = [f"records={count}"] if isinstance(count, int) else []
+    span = span_of(stream)
+    facts += [f"span={name(span[0])}..{name(span[1])}"] if span else []
+    line: Any = stream.get("line")
+    parts: Mapping[str, Any] = cast("Mapping[str, Any]", line) if isinstance(line, dict) else {}
+    for part in ("time", "title", "who", "amount"):
+        named: Any = parts.get(part)
+        fields = cast("list[Any]", named) if isinstance(named, list) else [named]
+        texts = [name(cut(field, _NAME_CHARS)) for field in fields if isinstance(field, str)]
+        facts += [f"{part}={','.join(texts)}"] if texts else []
+    times = stream.get("times")
+    is_stated = isinstance(times, str) and times != ZONE_UNKNOWN
+    return [*facts, f"times={json_text(cut(str(times), _NAME_CHARS))}"] if is_stated else facts
 
 
 def stream_text(
     document: SchemaBody,
-    arguments: Mapping[str, str] = _NOTHING,
+    arguments: Mapping[str, str] = NOTHING,
     *,
     is_full: bool = False,
     place: SchemaPlace | None = None,
@@ -136,8 +137,8 @@ def stream_text(
     Sources that allow the same have their fields printed once. ``asked`` are the arguments of the call, and ``place``
     is where it goes on; None is returned if nothing is there.
     """
-    rows = _merged(_rows(document))
-    lines = [_heading(document, list(_rows(document))), _LEGEND_LINE]
+    rows = _merged(rows_of(document))
+    lines = [heading(document, list(rows_of(document))), _LEGEND_LINE]
     if "connection_id" in arguments:
         lines.append(f"schema_scope connection_id={json_text(arguments['connection_id'])}")
     if is_full:
@@ -151,7 +152,7 @@ def stream_text(
     return "\n".join([*lines, *body, ending]) if body or place is None else None
 
 
-def _sources(rows: Sequence[_Row], arguments: Mapping[str, str], space: int, first: int) -> list[str]:
+def _sources(rows: Sequence[SchemaRow], arguments: Mapping[str, str], space: int, first: int) -> list[str]:
     """Describe the sources from one on, as many as fit."""
     more = "more_sources={} do not fit: {}"
     left = rows[first:]
@@ -186,32 +187,34 @@ def _shares(needs: Sequence[int], space: int) -> list[int]:
     return list(shares.values())
 
 
-def _same(rows: Sequence[_Row]) -> list[str | None]:
+def _same(rows: Sequence[SchemaRow]) -> list[str | None]:
     """Find for each source a connection of an earlier one that allows the same."""
     first: dict[str, str] = {}
     earlier: list[str | None] = []
     for connector, stream in rows:
         shape = _shape(stream)
         earlier.append(first.get(shape))
-        granted = _granted(connector, stream)
+        granted = granted_of(connector, stream)
         if granted and shape not in first:
             first[shape] = name(str(granted[0].get("connection_id")))
     return earlier
 
 
-def _part(rows: Sequence[_Row], arguments: Mapping[str, str], space: int, place: SchemaPlace) -> list[str]:
+def _part(
+    rows: Sequence[SchemaRow], arguments: Mapping[str, str], space: int, place: SchemaPlace
+) -> list[str]:
     """List the connections or the fields of one source, from one on."""
     if place.source >= len(rows):
         return []
     connector, stream = rows[place.source]
     entries = (
-        [_connection(connection) for connection in _granted(connector, stream)]
+        [connection_text(connection) for connection in granted_of(connector, stream)]
         if place.list == "connections"
         else _flagged(_flags(stream))
     )
     if place.first >= len(entries):
         return []
-    head = f"stream name={json_text(stream.get('name'))} connector_key={_key(connector)}"
+    head = f"stream name={json_text(stream.get('name'))} connector_key={key_of(connector)}"
     head += f" {place.list} from {place.first + 1} of {len(entries)}: "
     space -= size(head) + size(_more(place._replace(first=len(entries)), arguments)) + 2
     joint = "|" if place.list == "connections" else ";"
@@ -226,24 +229,22 @@ def _more(place: SchemaPlace, arguments: Mapping[str, str]) -> str:
     return f"more {place.list} and {whole} those that have none here: {place.call(arguments)}"
 
 
-def _merged(rows: Iterable[_Row]) -> list[_Row]:
+def _merged(rows: Iterable[SchemaRow]) -> list[SchemaRow]:
     """Join the sources of one connector whose streams allow the same."""
-    merged: dict[str, _Row] = {}
+    merged: dict[str, SchemaRow] = {}
     for connector, stream in rows:
         key = json_text([connector.get("connector_key"), _shape(stream)])
         if key not in merged:
-            merged[key] = connector, {**stream, "granted_connections": list(_granted(connector, stream))}
+            merged[key] = connector, {**stream, "granted_connections": list(granted_of(connector, stream))}
             continue
         first = merged[key][1]
         known = {connection.get("connection_id") for connection in first.get("granted_connections", [])}
         first.setdefault("granted_connections", []).extend(
             connection
-            for connection in _granted(connector, stream)
+            for connection in granted_of(connector, stream)
             if connection.get("connection_id") not in known
         )
-        counts = first.get("record_count"), stream.get("record_count")
-        if isinstance(counts[0], int) and isinstance(counts[1], int):
-            first["record_count"] = counts[0] + counts[1]
+        add_records(first, stream)
     return list(merged.values())
 
 
@@ -267,18 +268,21 @@ def _flagged(flags: Mapping[str, str]) -> list[str]:
 
 
 def _source(
-    row: _Row, number: int, arguments: Mapping[str, str], limit_bytes: int | None, same: str | None
+    row: SchemaRow, number: int, arguments: Mapping[str, str], limit_bytes: int | None, same: str | None
 ) -> str:
     """Write everything one source allows in one line, and lines with the calls that show what does not fit."""
     connector, stream = row
     flags = _flags(stream)
     limit = _UNLIMITED if limit_bytes is None else limit_bytes
-    granted = _granted(connector, stream)
+    granted = granted_of(connector, stream)
     calls = [SchemaPlace("connections", len(granted), number), SchemaPlace("fields", len(flags), number)]
     if limit_bytes is not None:
         limit -= sum(size(_more(call, arguments)) + 1 for call in calls)
-    head = _index_row(connector, stream, "")
+    head = _source_head(connector, stream)
     tail = "" if same is not None else _uses(stream, flags, limit // 8)
+    if _BY_FLAG not in tail:
+        # Each capability is printed once.
+        flags = {path: _AGGREGATED.sub("", line) for path, line in flags.items()}
     space = limit - size(head) - size(tail) - len(" fields= ")
     connections = _all_connections(granted, space if same is not None else space // 2)
     if same is not None:
@@ -305,95 +309,58 @@ def _uses(stream: StreamBody, flags: Mapping[str, str], limit_bytes: int) -> str
         f"search={_search(flags)}",
         f"aggregations={_aggregations(stream, flags, limit_bytes)}",
         *([f"views={views}"] if views else []),
+        *_values(stream),
     ]
     return "".join(f" {fact}" for fact in facts)
 
 
-def _heading(document: SchemaBody, rows: Sequence[Any]) -> str:
-    return f"schema: connectors={len(_connectors(document))} streams={len(rows)}"
+def heading(document: SchemaBody, rows: Sequence[Any]) -> str:
+    return f"schema: connectors={len(connectors_of(document))} streams={len(rows)}"
 
 
-def _connectors(document: SchemaBody) -> Sequence[ConnectorBody]:
+def connectors_of(document: SchemaBody) -> Sequence[ConnectorBody]:
     return document.get("connectors", [])
 
 
-def _rows(document: SchemaBody) -> Iterable[_Row]:
-    for connector in _connectors(document):
+def rows_of(document: SchemaBody) -> Iterable[SchemaRow]:
+    for connector in connectors_of(document):
         for stream in connector.get("streams", []):
             yield connector, stream
 
 
-def _stream_indexes(
-    document: SchemaBody, named: Sequence[str], total: int, arguments: Mapping[str, str]
-) -> list[Line]:
-    """Name every stream: by connector, or all together where that would be too much."""
-    each = [_stream_index(connector) for connector in _connectors(document)]
-    if sum(size(_as_json(text)) for text in each) <= SCHEMA_NAMES_TEXT:
-        return [Line(text) for text in each]
-    return _names(named, total, arguments)
-
-
-def _names(named: Sequence[str], total: int, arguments: Mapping[str, str], first: int = 0) -> list[Line]:
-    """Name the streams from one on, as many as fit, with the call that names the others."""
-    stop = first + max(1, len(fitting(map(_as_json, named[first:]), SCHEMA_NAMES_TEXT)))
-    index = Line(f"stream_index stream_count={total} streams={'|'.join(named[first:stop])}")
-    if stop >= len(named):
-        return [index]
-    return [
-        index,
-        Line(f"more_names={len(named) - stop} do not fit: {SchemaPlace('streams', stop).call(arguments)}"),
+def _source_head(connector: ConnectorBody, stream: StreamBody) -> str:
+    facts = [
+        f"stream name={json_text(stream.get('name'))} connector_key={key_of(connector)}{label_of(connector)}"
     ]
+    return " ".join([*facts, *record_facts(stream), "connections="])
 
 
-def _as_json(text: str) -> str:
-    # A text is a JSON string in the end, where quotes take two bytes.
-    return text.replace("\\", "\\\\").replace('"', '\\"')
+def label_of(connector: ConnectorBody) -> str:
+    label = connector.get("display_name")
+    return f" display_name={json_text(cut(str(label), _NAME_CHARS))}" if label else ""
 
 
-def _stream_index(connector: ConnectorBody) -> str:
-    streams = connector.get("streams", [])
-    names = "|".join(dict.fromkeys(_name_of(stream) for stream in streams))
-    return f"stream_index connector_key={_key(connector)} stream_count={len(streams)} streams={names}"
-
-
-def _index_row(connector: ConnectorBody, stream: StreamBody, connections: str | None = None) -> str:
-    facts = [f"stream name={json_text(stream.get('name'))}", f"connector_key={_key(connector)}"]
-    label = connector.get("display_name") or stream.get("connector_display_name")
-    facts += [f"display_name={json_text(cut(str(label), _NAME_CHARS))}"] if label else []
-    count = stream.get("record_count")
-    facts += [f"records={count}"] if isinstance(count, int) else []
-    listed = _connections(connector, stream) if connections is None else connections
-    return " ".join([*facts, f"connections={listed}"])
-
-
-def _name_of(stream: StreamBody) -> str:
+def name_of(stream: StreamBody) -> str:
     return name(str(stream.get("name")))
 
 
-def _key(connector: ConnectorBody) -> str:
+def key_of(connector: ConnectorBody) -> str:
     return json_text(connector.get("connector_key"))
 
 
-def _granted(connector: ConnectorBody, stream: StreamBody) -> Sequence[GrantedConnection]:
+def granted_of(connector: ConnectorBody, stream: StreamBody) -> Sequence[GrantedConnection]:
     granted = stream.get("granted_connections") or connector.get("granted_connections") or []
     return granted or ([cast("GrantedConnection", stream)] if stream.get("connection_id") else [])
 
 
-def _connections(connector: ConnectorBody, stream: StreamBody) -> str:
-    granted = _granted(connector, stream)
-    entries = [_connection(connection) for connection in granted[:_CONNECTIONS]]
-    more = [f"more:{len(granted) - _CONNECTIONS}"] if len(granted) > _CONNECTIONS else []
-    return "|".join([*entries, *more]) or "none"
-
-
 def _all_connections(granted: Sequence[GrantedConnection], limit_bytes: int) -> _Fitted:
     """Name all connections: with their labels while these fit, then by their ids, as many as fit."""
-    full = [_connection(connection) for connection in granted]
+    full = [connection_text(connection) for connection in granted]
     bare = [name(str(connection.get("connection_id"))) for connection in granted]
     return _Fitted("none", 0) if not granted else _preferred(full, bare, limit_bytes, "|")
 
 
-def _connection(connection: GrantedConnection) -> str:
+def connection_text(connection: GrantedConnection) -> str:
     label = connection.get("display_name")
     named = f",display_name:{json_text(cut(str(label), _NAME_CHARS))}" if label else ""
     return f"{{connection_id:{name(str(connection.get('connection_id')))}{named}}}"
@@ -455,10 +422,13 @@ def _aggregations(stream: StreamBody, named: Mapping[str, str], limit_bytes: int
     for path, line in named.items():
         for kind in aggregations_of(line):
             by_kind.setdefault(kind, []).append(name(path))
-    kinds = [f"{kind}={','.join(paths)}" for kind, paths in by_kind.items()]
+    by_fields: dict[str, list[str]] = {}
+    for kind, paths in by_kind.items():
+        by_fields.setdefault(",".join(paths), []).append(kind)
+    kinds = [f"{'|'.join(alike)}={paths}" for paths, alike in by_fields.items()]
     if sum(map(size, kinds)) > max(limit_bytes, _LEAST_LINE):
         # The flags of the fields say it too.
-        kinds = [f"{kind}={len(paths)} fields with a={kind}" for kind, paths in by_kind.items()]
+        kinds = [f"{kind}={len(paths)}{_BY_FLAG}{kind}" for kind, paths in by_kind.items()]
     return ";".join(["count", *kinds]) if _counts(stream, kinds) else ";".join(kinds) or "none"
 
 
@@ -468,6 +438,16 @@ def _counts(stream: StreamBody, kinds: Sequence[str]) -> bool:
         return counts
     query = (stream.get("query") or {}).get("aggregations")
     return bool(kinds) if query is None else bool(query.get("count"))
+
+
+def _values(stream: StreamBody) -> list[str]:
+    """Write frequent values of fields that have few."""
+    values: Any = stream.get("values")
+    if not isinstance(values, dict) or not values:
+        return []
+    known = cast("Mapping[str, Any]", values)
+    entries = [f"{name(cut(field, _NAME_CHARS))}:{json_text(texts)}" for field, texts in known.items()]
+    return [f"values={_within(entries, _VALUES_BYTES, ';').text}"]
 
 
 def _views(stream: StreamBody, limit_bytes: int) -> str:

@@ -8,10 +8,11 @@ _ARGUMENTS = "src/headgate/mcp/serve/call.py"
 _CREDENTIALS = "src/headgate/auth/credentials.py"
 _CURSOR_PAGE = "docs/how-to/connect-cursor.md"
 _DECIDE = "src/headgate/policy/decide.py"
-_INDEX = "src/headgate/reading/schema.py"
+_INDEX = "src/headgate/reading/compact_schema.py"
 _PAGE = "src/headgate/text/records.py"
 _SCHEMA = "src/headgate/mcp/serve/schema.py"
 _TEXT = "src/headgate/text/schema.py"
+_INDEX_TEXT = "src/headgate/text/schema_index.py"
 _READS = "src/headgate/model/reads.py"
 _TOOLS = "src/headgate/mcp/serve/tools.py"
 
@@ -149,7 +150,7 @@ BUGS = (
     Bug(
         "S2-26",
         "a long index names only the streams it has rows for",
-        _TEXT,
+        _INDEX_TEXT,
         "        lines += _stream_indexes(document, named, len(rows), arguments)\n",
         "",
     ),
@@ -164,8 +165,8 @@ BUGS = (
         "S2-28",
         "the index holds the fields of every stream",
         _SCHEMA,
-        '_DETAIL = (\n    "field_capabilities",\n',
-        "_DETAIL = (\n",
+        '    "cursor_field",\n    "field_capabilities",\n',
+        '    "cursor_field",\n',
     ),
     Bug(
         "S2-29",
@@ -177,7 +178,7 @@ BUGS = (
     Bug(
         "S2-31",
         "the index does not say how to go on",
-        _TEXT,
+        _INDEX_TEXT,
         "return compose([*lines, *printed, Line(_NEXT_INDEX)], SCHEMA_INDEX_TEXT)",
         "return compose([*lines, *printed], SCHEMA_INDEX_TEXT)",
     ),
@@ -185,9 +186,9 @@ BUGS = (
         "S2-32",
         "streams without records are left out of the index",
         _INDEX,
-        "    rows = [_compact_stream(scope, summaries) for scope in group]\n",
-        "    group = [scope for scope in group if _count(scope, summaries)] or list(group)[:1]\n"
-        "    rows = [_compact_stream(scope, summaries) for scope in group]\n",
+        "    rows = [_compact_stream(scope, summaries, values.get(_place(scope), {})) for scope in group]\n",
+        "    group = [scope for scope in group if count_of(scope, summaries)] or list(group)[:1]\n"
+        "    rows = [_compact_stream(scope, summaries, values.get(_place(scope), {})) for scope in group]\n",
     ),
     Bug(
         "S2-33",
@@ -199,7 +200,7 @@ BUGS = (
     Bug(
         "S2-34 S2-38",
         "a range that is refused is flagged as usable",
-        "src/headgate/reading/schema.py",
+        "src/headgate/reading/stream_facts.py",
         'body: FlagBody = {"declared": flag.declared, "usable": flag.usable}',
         'body: FlagBody = {"declared": flag.declared, "usable": True}',
     ),

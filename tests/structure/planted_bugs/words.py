@@ -18,7 +18,39 @@ _CHOOSE = "src/headgate/policy/choose.py"
 _CLAUSES = "src/headgate/policy/clauses.py"
 _FAILURES = "src/headgate/mcp/serve/failures.py"
 
+_SCHEMA = "tests/web/test_schema_words.py"
+_SPAN = f"{_SCHEMA}::test_the_span_is_that_of_the_visible_records"
+_FOLLOWS = f"{_SCHEMA}::test_the_span_follows_what_is_stored_and_what_is_deleted"
+_VALUES = f"{_SCHEMA}::test_frequent_values_are_those_of_visible_records_and_logged"
+_INDEX = "tests/cli/test_demo.py::test_the_index_fits_both_channels"
+_COMPACT = "src/headgate/reading/compact_schema.py"
+_SUMMARIES = "src/headgate/store/queries/summaries.py"
+
 BUGS = (
+    Bug(
+        _SPAN,
+        "the span is that of all records of a shelf",
+        _SUMMARIES,
+        "counted = _whole(database, scope, reach) if scope.is_whole else _part(database, scope, reach)",
+        "counted = _part(database, scope, reach)[0], _whole(database, scope, reach)[1]",
+    ),
+    Bug(
+        _FOLLOWS,
+        "a span is remembered for ever",
+        _SUMMARIES,
+        "if remembered is None or remembered[0] != state:",
+        "if remembered is None:",
+    ),
+    Bug(
+        _VALUES, "values that a schema shows are not logged", _COMPACT, "*values.get(_place(scope), {}),", ""
+    ),
+    Bug(
+        _INDEX,
+        "the index says whose the token is",
+        "src/headgate/mcp/serve/schema.py",
+        'for member in ("bearer", "links"):',
+        "for member in ():",
+    ),
     Bug(
         _ALIKE,
         "the nearest names come from all that is declared",

@@ -12,7 +12,8 @@ from headgate.mcp.serve.reader import Reader
 from headgate.mcp.serve.results import Outcome
 from headgate.model.query import SchemaQuery
 from headgate.model.wire import LEGEND, Json, SchemaBody
-from headgate.text.schema import index_text, read_schema_place, stream_text
+from headgate.text.schema import read_schema_place, stream_text
+from headgate.text.schema_index import index_text
 
 _INDEX_BYTES = 59_000
 #: The bytes of a document beside its connectors.
@@ -21,6 +22,8 @@ _STREAM_BYTES = 60_000
 _REDUCED_STREAM = "Some sources are left out or have no fields here; call schema with connection_id for one."
 #: The members that only an answer about one stream has.
 _DETAIL = (
+    "count",
+    "cursor_field",
     "field_capabilities",
     "expand_capabilities",
     "schema",
@@ -28,6 +31,7 @@ _DETAIL = (
     "relationships",
     "query",
     "selection",
+    "values",
 )
 _BARE = ("name", "granted_connections", "connection_id")
 _CONNECTOR = ("object", "connector_key", "display_name", "stream_count", "granted_connections", "grant_id")
@@ -119,7 +123,9 @@ def _index(document: Json) -> None:
         for member in _DETAIL:
             stream.pop(member, None)
     document["detail"] = "compact"
-    document["field_capability_legend"] = LEGEND
+    # Whose the token is, and what the pages of the resource server are called, no model needs.
+    for member in ("bearer", "links"):
+        document.pop(member, None)
 
 
 def _fitted(document: Json) -> Json:

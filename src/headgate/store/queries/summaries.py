@@ -13,9 +13,8 @@ from headgate.model.plan import Reach
 from headgate.model.rows import ShelfSummary
 from headgate.store.format.records import ANY_FIELD
 from headgate.store.format.streams import StreamTable
-from headgate.store.queries.aggregates import count_rows
-from headgate.store.queries.scope import scope_of, visible_rows
-from headgate.store.sql.catalog import Catalog
+from headgate.store.queries.scope import SqlScope, column_of, scope_of, visible_rows
+from headgate.store.sql.catalog import Catalog, ReachCount
 from headgate.store.sql.database import Database
 
 
@@ -45,29 +44,56 @@ def _summary(
     if scope is None:
         return ShelfSummary(connection_id, reach.stream, 0, None)
     stored = [counts[shelf.sid] for shelf in scope.shelves]
-    if scope.is_whole:
-        if reach.visible is None:
-            updated_at = max(
-                (
-                    count_of_shelf.updated_at
-                    for count_of_shelf in stored
-                    if count_of_shelf.updated_at is not None
-                ),
-                default=None,
-            )
-        else:
-            updated_at = _dated(database, scope.shelves[0].sid, scope.stream, reach.visible)
-        return ShelfSummary(
-            connection_id, reach.stream, sum(count_of_shelf.live for count_of_shelf in stored), updated_at
-        )
     # Counted again only after something has changed there.
     state = tuple(count_of_shelf.seq for count_of_shelf in stored)
-    known = catalog.memo.counts.get(reach)
-    if known is None or known[0] != state:
-        count = count_rows(database, visible_rows(scope, reach, with_typed=False))
-        known = catalog.memo.counts.remember(reach, (state, count))
-    # The time of the last change may be that of a hidden record: a client that sees a part must not learn it.
-    return ShelfSummary(connection_id, reach.stream, known[1], None)
+    remembered = catalog.memo.counts.get(reach)
+    if remembered is None or remembered[0] != state:
+        counted = _whole(database, scope, reach) if scope.is_whole else _part(database, scope, reach)
+        remembered = catalog.memo.counts.remember(reach, (state, counted))
+    count, span = remembered[1]
+    if not scope.is_whole:
+        # The time of the last change may be that of a hidden record: a client that sees a part must not learn it.
+        return ShelfSummary(connection_id, reach.stream, count, None, span)
+    times = (count_of_shelf.updated_at for count_of_shelf in stored)
+    updated_at = max((time for time in times if time is not None), default=None)
+    if reach.visible is not None:
+        updated_at = _dated(database, scope.shelves[0].sid, scope.stream, reach.visible)
+    live = sum(count_of_shelf.live for count_of_shelf in stored)
+    return ShelfSummary(connection_id, reach.stream, live, updated_at, span)
+
+
+def _ordered_time(stream: StreamTable, reach: Reach) -> FieldName | None:
+    """Return the time field of a stream, if records are ordered by it and the reach shows it."""
+    name = stream.time_field
+    is_shown = name is not None and (reach.visible is None or name in reach.visible)
+    return name if is_shown and stream.declaration.cursor_field == name else None
+
+
+def _whole(database: Database, scope: SqlScope, reach: Reach) -> ReachCount:
+    """Find the ends of whole shelves in the index of their order; how many records they hold is known."""
+    if _ordered_time(scope.stream, reach) is None:
+        return 0, None
+    ends = [
+        scope.dialect.shown_sort(end)
+        for shelf in scope.shelves
+        for statement in ("oldest_sort", "newest_sort")
+        for (end,) in database.all(database.sql[statement], (shelf.sid,))
+    ]
+    known = [end for end in ends if isinstance(end, int)]
+    return 0, (min(known), max(known)) if known else None
+
+
+def _part(database: Database, scope: SqlScope, reach: Reach) -> ReachCount:
+    """Count the visible records of shelves, and find the times that they span."""
+    name = _ordered_time(scope.stream, reach)
+    rows = visible_rows(scope, reach, with_typed=name is not None)
+    select = "count(*), NULL, NULL"
+    if name is not None:
+        time = scope.dialect.typed_column(column_of(scope.stream, name))
+        select = f"count(*), min({time}), max({time})"
+    sql = database.sql["aggregate"].format(select=select, rows=rows.sql, groups="")
+    ((count, first, last),) = database.all(sql, rows.values)
+    return count, None if first is None else (first, last)
 
 
 def _dated(database: Database, sid: int, stream: StreamTable, visible: Sequence[FieldName]) -> int | None:

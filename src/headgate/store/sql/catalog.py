@@ -34,6 +34,10 @@ _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
 
+#: How many records a reach covers, where that is not known anyway, and the first and the last time of them.
+ReachCount = tuple[int, tuple[int, int] | None]
+
+
 class BoundedMemo(dict[_Key, _Value]):
     """A dictionary that starts again when it is full: what is used often is soon in it again."""
 
@@ -58,8 +62,10 @@ class CatalogMemo:
     finders: BoundedMemo[tuple[Reach, int | None], Any] = field(default_factory=lambda: BoundedMemo(1024))
     #: By reach: its SQL conditions (`queries.scope.SqlScope`); None: it covers nothing.
     scopes: BoundedMemo[Reach, Any] = field(default_factory=lambda: BoundedMemo(1024))
-    #: By reach: the numbers of the last changes of its shelves, and how many records it covered then.
-    counts: BoundedMemo[Reach, tuple[tuple[int, ...], int]] = field(default_factory=lambda: BoundedMemo(1024))
+    #: By reach: the numbers of the last changes of its shelves, and what it covered then.
+    counts: BoundedMemo[Reach, tuple[tuple[int, ...], ReachCount]] = field(
+        default_factory=lambda: BoundedMemo(1024)
+    )
     #: By the reaches of a search: which fields of which shelves it looks at (`search.scope.SearchScope`).
     search_scopes: BoundedMemo[tuple[SearchReach, ...], Any] = field(default_factory=lambda: BoundedMemo(256))
 

@@ -1,0 +1,149 @@
+"""What a compact schema says of the visible records: spans, the fields of their line, clocks and frequent values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any, NamedTuple
+
+import pytest
+
+from headgate.audit.activity import read_event
+from headgate.model.grant import TimeConstraint
+from headgate.model.ids import ConnectionId, FieldName
+from tests import postgres
+from tests.in_process import LocalProgram, local_program, record
+from tests.policy.worlds import grant, stream_grant
+from tests.schema.declarations import declaration
+
+pytestmark = pytest.mark.anyio
+SINCE = 1_772_323_200_000_000  # 2026-03-01
+ENGINES = ("file", *(("database",) if postgres.programs() else ()))
+COMPACT = "/v1/schema?view=compact"
+FIELDS = ("id", "sender", "subject", "sent_at")
+
+
+class Described(NamedTuple):
+    """A program with mail of two accounts, one of which no grant shows."""
+
+    program: LocalProgram
+    seen: str
+    hidden: str
+
+    async def put(self, key: str, day: str, sender: str = "ann", *, to: str | None = None) -> None:
+        row = record(key, sent_at=f"{day}T12:00:00Z", sender=sender, subject="plan", body="text", size=1)
+        await self.program.ingest(to or self.seen, "messages", [row])
+
+    async def granted(self, *fields: str, **more: Any) -> str:
+        names = fields or FIELDS
+        id_ = f"grt_{'_'.join(names)}{'_'.join(more)}"
+        where = (ConnectionId(self.seen),)
+        return await self.program.grant(
+            grant(stream_grant("messages", *names, connections=where, **more), id_=id_)
+        )
+
+    async def row(self, token: str, path: str = COMPACT) -> dict[str, Any]:
+        (connector,) = (await self.program.get(path, token)).body["connectors"]
+        (row,) = connector["streams"]
+        return row
+
+    async def text(self, token: str, **arguments: Any) -> str:
+        params = {"name": "schema", "arguments": arguments}
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode()
+        headers = [("accept", "application/json, text/event-stream"), ("content-type", "application/json")]
+        answer = await self.program.ask("POST", "/mcp", token, body=body, headers=headers)
+        return answer.body["result"]["content"][0]["text"]
+
+    async def logged(self) -> Any:
+        await self.program.services.pump.flush()
+        (newest,) = await self.program.services.ledger.newest(None, 1)
+        return read_event(newest)
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(params=ENGINES)
+async def described(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Described]:
+    place = tmp_path_factory.mktemp("described")
+    flags = (
+        {} if request.param == "file" else {"store_url": postgres.database_url(), "store_home": str(place)}
+    )
+    async with local_program(place, **flags) as program:
+        await program.declare("mail", declaration())
+        made = Described(program, await program.connect("mail"), await program.connect("mail"))
+        for key, day, sender in (
+            ("m1", "2026-01-05", "old"),
+            ("m2", "2026-03-05", "ann"),
+            ("m3", "2026-04-09", "ann"),
+            ("m4", "2026-03-20", "bob"),
+        ):
+            await made.put(key, day, sender)
+        await made.put("x1", "2020-01-01", "secret", to=made.hidden)
+        yield made
+
+
+async def test_the_span_is_that_of_the_visible_records(described: Described):
+    whole = await described.granted()
+    assert (await described.row(whole))["span"] == ["2026-01-05", "2026-04-09"]
+    part = await described.granted(*FIELDS, time=TimeConstraint(FieldName("sent_at"), SINCE))
+    assert (await described.row(part))["span"] == ["2026-03-05", "2026-04-09"]
+    chosen = await described.granted(*FIELDS, resources=frozenset({"m2", "m4"}))
+    assert (await described.row(chosen))["span"] == ["2026-03-05", "2026-03-20"]
+    timeless = await described.granted("id", "subject")
+    row = await described.row(timeless)
+    assert "span" not in row
+    assert "times" not in row
+    assert row["line"] == {"title": "subject"}
+
+
+async def test_the_span_follows_what_is_stored_and_what_is_deleted(described: Described):
+    token = await described.granted()
+    await described.row(token)
+    await described.put("m5", "2026-05-01")
+    assert (await described.row(token))["span"] == ["2026-01-05", "2026-05-01"]
+    await described.program.ingest(
+        described.seen, "messages", [{"key": ["m1"], "op": "delete"}, {"key": ["m5"], "op": "delete"}]
+    )
+    assert (await described.row(token))["span"] == ["2026-03-05", "2026-04-09"]
+
+
+async def test_frequent_values_are_those_of_visible_records_and_logged(described: Described):
+    token = await described.granted(*FIELDS, time=TimeConstraint(FieldName("sent_at"), SINCE))
+    row = await described.row(token, f"{COMPACT}&stream=messages")
+    assert row["values"] == {"sender": ["ann", "bob"]}
+    (part,) = (await described.logged()).parts
+    assert (part.connection_id, part.stream, set(part.fields)) == (
+        described.seen,
+        "messages",
+        {"sent_at", "sender"},
+    )
+    text = await described.text(token, stream="messages")
+    assert 'values=sender:["ann","bob"]' in text
+    assert "span=2026-03-05..2026-04-09 time=sent_at title=subject who=sender" in text
+    for number in range(30):
+        await described.put(f"n{number}", "2026-03-06", f"sender {number}")
+    assert "values" not in await described.row(token, f"{COMPACT}&stream=messages")
+
+
+async def test_the_index_shows_no_values_and_logs_the_times_it_spans(described: Described):
+    token = await described.granted()
+    assert "values" not in await described.row(token)
+    (part,) = (await described.logged()).parts
+    assert set(part.fields) == {"sent_at"}
+    assert 'stream name="messages" connector_key="mail" records=4 span=2026-01-05' in await described.text(
+        token
+    )
+
+
+async def test_what_is_stored_where_no_grant_reaches_changes_nothing(described: Described):
+    part = await described.granted(*FIELDS, time=TimeConstraint(FieldName("sent_at"), SINCE))
+    paths = (COMPACT, f"{COMPACT}&stream=messages")
+    before = [(await described.program.get(path, part)).body["connectors"] for path in paths]
+    await described.put("x2", "1999-01-01", "secret", to=described.hidden)
+    await described.put("x3", "2026-02-01", "secret")
+    assert [(await described.program.get(path, part)).body["connectors"] for path in paths] == before
