@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from mcp import Client, StdioServerParameters
 
-from headgate.agent_programs import PROGRAMS, HttpServer
+from headgate.agent_programs.merging import Format
+from headgate.agent_programs.programs import PROGRAMS, HttpServer, StdioServer
 from tests.in_process import local_program, record
 from tests.on_socket import Outcome, environment, headgate, serving
 from tests.schema.declarations import declaration
@@ -53,14 +55,67 @@ async def _tools(place: Path, entry: dict[str, Any]) -> list[str]:
         return [tool.name for tool in (await client.list_tools()).tools]
 
 
-@pytest.mark.parametrize("name", ["claude-code", "codex"])
+def written(made: dict[str, Any]) -> Any:
+    """Read the entry of a written file, as its program does."""
+    program, text = PROGRAMS[made["program"]], Path(made["file"]).read_text(encoding="utf-8")
+    read = {Format.JSON: json.loads, Format.TOML: tomllib.loads, Format.YAML: yaml.safe_load}[program.format]
+    servers = read(text)[program.servers]
+    if isinstance(servers, list):
+        (servers,) = ({one.pop("name"): one} for one in servers)
+    return servers["headgate"]
+
+
+@pytest.mark.parametrize("name", ["claude-code", "codex", "opencode", "cline", "continue", "kimi-code"])
 def test_the_written_entry_starts_a_server_that_answers(place: Path, name: str):
     made = connected(place, name, "--write")
-    text = Path(made["file"]).read_text(encoding="utf-8")
-    document = tomllib.loads(text) if name == "codex" else json.loads(text)
-    entry = document[PROGRAMS[name].servers]["headgate"]
+    entry = written(made)
+    assert entry == made["entry"]
     assert made["streams_seen"] == 2
+    entry = entry.get("transport", entry)
+    if isinstance(entry["command"], list):
+        entry = {"command": entry["command"][0], "args": entry["command"][1:]}
     assert "search" in asyncio.run(_tools(place, entry))
+
+
+@pytest.mark.parametrize("name", [name for name, one in PROGRAMS.items() if one.url_member])
+def test_every_program_that_takes_an_address_gets_one_beside_what_was_there(place: Path, name: str):
+    file = Path(json.loads(run(place, "connect", "--json").out)[[*PROGRAMS].index(name)]["file"])
+    before = {Format.JSON: '{"mine": 1}\n', Format.TOML: "# a\nmine = 1\n", Format.YAML: "# a\nmine: 1\n"}
+    file.parent.mkdir(parents=True)
+    file.write_text(before[PROGRAMS[name].format], encoding="utf-8")
+    with serving(place, log=place / "log") as own:
+        made = connected(place, name, "--http", "--write")
+        assert written(made) == made["entry"]
+        assert f"{own.address}/mcp" in json.dumps(made["entry"])
+    text = file.read_text(encoding="utf-8")
+    assert "mine" in text
+    assert ("# a" in text) == (PROGRAMS[name].format is not Format.JSON)
+
+
+@pytest.mark.parametrize("program", PROGRAMS.values(), ids=lambda one: one.name)
+def test_a_command_is_written_as_the_program_documents_it(program: Any):
+    entry = program.entry(StdioServer(["headgate", "mcp", "--client", "x"], {"A": "b"}))
+    usual = {"command": "headgate", "args": ["mcp", "--client", "x"], "env": {"A": "b"}}
+    documented = {
+        "claude-code": {"type": "stdio", **usual},
+        "vs-code": {"type": "stdio", **usual},
+        "codex": {"required": True, "startup_timeout_sec": 30, **usual},
+        "copilot-cli": {"type": "local", "tools": ["*"], **usual},
+        "opencode": {
+            "type": "local",
+            "command": ["headgate", "mcp", "--client", "x"],
+            "environment": {"A": "b"},
+        },
+        "cline": {"transport": {"type": "stdio", **usual}},
+    }
+    assert entry == documented.get(program.name, usual)
+
+
+def test_a_program_that_starts_servers_only_in_trusted_folders_is_named_so(place: Path):
+    done = run(place, "connect", "gemini-cli", "--write", "--yes")
+    assert "in a folder that you trust" in done.out
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "connect-gemini-cli.md"
+    assert "in a folder that you trust" in page.read_text(encoding="utf-8")
 
 
 def test_a_configuration_is_changed_in_one_place_and_kept_as_it_was_beside(place: Path):
@@ -113,7 +168,7 @@ def test_each_program_reads_with_the_token_of_its_own_grant(place: Path):
     assert "--client" in ambiguous.err
     missing = run(place, "mcp", "--client", "codex")
     assert missing.code == 78
-    assert "--client codex" in missing.err
+    assert f"Run: headgate --home {place / 'home'} grants create --client codex --save" in missing.err
 
 
 def test_a_server_that_does_not_run_yet_is_a_warning(place: Path):
@@ -159,7 +214,18 @@ def test_a_stream_of_two_accounts_is_counted_once_as_the_agent_reads_it(place: P
 
 @pytest.mark.parametrize(
     ("name", "variable", "file"),
-    [("claude-code", "CLAUDE_CONFIG_DIR", ".claude.json"), ("codex", "CODEX_HOME", "config.toml")],
+    [
+        ("claude-code", "CLAUDE_CONFIG_DIR", ".claude.json"),
+        ("codex", "CODEX_HOME", "config.toml"),
+        ("copilot-cli", "COPILOT_HOME", "mcp-config.json"),
+        ("opencode", "XDG_CONFIG_HOME", "opencode/opencode.json"),
+        ("qwen-code", "QWEN_HOME", "settings.json"),
+        ("cline", "CLINE_MCP_SETTINGS_PATH", ""),
+        ("cline", "CLINE_DATA_DIR", "settings/cline_mcp_settings.json"),
+        ("cline", "CLINE_DIR", "data/settings/cline_mcp_settings.json"),
+        ("kimi-code", "KIMI_CODE_HOME", "mcp.json"),
+        ("continue", "CONTINUE_GLOBAL_DIR", "config.yaml"),
+    ],
 )
 def test_a_program_whose_directory_was_moved_is_connected_there(
     place: Path, name: str, variable: str, file: str
@@ -208,6 +274,12 @@ def test_an_address_is_written_as_the_program_documents_it(program: Any):
         "lm-studio": {"url": "U", "headers": "H"},
         "windsurf": {"serverUrl": "U", "headers": "H"},
         "zed": {"url": "U", "headers": "H"},
+        "copilot-cli": {"type": "http", "tools": ["*"], "url": "U", "headers": "H"},
+        "opencode": {"type": "remote", "url": "U", "headers": "H"},
+        "qwen-code": {"httpUrl": "U", "headers": "H"},
+        "cline": {"transport": {"type": "streamableHttp", "url": "U", "headers": "H"}},
+        "kimi-code": {"url": "U", "headers": "H"},
+        "continue": {"type": "streamable-http", "url": "U", "requestOptions": {"headers": "H"}},
     }[program.name]
-    values = {"U": "http://127.0.0.1:8321/mcp", "H": {"Authorization": "Bearer hg_x"}}
-    assert entry == {key: values.get(value, value) for key, value in documented.items()}
+    text = json.dumps(documented).replace('"U"', '"http://127.0.0.1:8321/mcp"')
+    assert entry == json.loads(text.replace('"H"', '{"Authorization": "Bearer hg_x"}'))

@@ -58,8 +58,9 @@ def test_the_commands_know_no_profiles():
 
 def test_the_pages_are_for_the_hosts_people_use():
     assert [page.stem.removeprefix("connect-") for page in PAGES] == [
-        *("chatgpt", "claude-ai", "claude-code", "claude-desktop", "codex", "cursor", "gemini-cli"),
-        *("lm-studio", "stdio", "vs-code", "windsurf", "zed"),
+        *("chatgpt", "claude-ai", "claude-code", "claude-desktop", "cline", "codex", "continue"),
+        *("copilot-cli", "cursor", "gemini-cli", "kimi-code", "lm-studio", "opencode", "qwen-code"),
+        *("stdio", "vs-code", "windsurf", "zed"),
     ]
 
 

@@ -20,7 +20,7 @@ from fastmcp.client.transports import StreamableHttpTransport
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from headgate.agent_programs import HttpServer, inspector_line
+from headgate.agent_programs.programs import HttpServer, inspector_line
 from headgate.mcp.serve.tools import TOOLS
 from tests.mcp.serve.product import Product, product
 from tests.peers.journeys import JOURNEYS, Journey, Peer, PeerResult, calls_all_six

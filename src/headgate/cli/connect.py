@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import shutil
 import sys
 from dataclasses import asdict, dataclass
@@ -15,7 +14,8 @@ from typing import Annotated, Any
 
 import typer
 
-from headgate.agent_programs import (
+from headgate.agent_programs.merging import snippet, with_entry
+from headgate.agent_programs.programs import (
     ENTRY,
     PROGRAMS,
     AgentProgram,
@@ -23,9 +23,6 @@ from headgate.agent_programs import (
     StdioServer,
     program_of,
     shell_line,
-    toml_table,
-    with_json_entry,
-    with_toml_entry,
 )
 from headgate.auth.clock import now
 from headgate.auth.grants import Choice, Conditions, Issued
@@ -77,9 +74,7 @@ class _Connection:
 
     @property
     def snippet(self) -> str:
-        if self.program.is_toml:
-            return toml_table(self.program.servers, ENTRY, self.entry)
-        return json.dumps({self.program.servers: {ENTRY: self.entry}}, indent=2, ensure_ascii=False)
+        return snippet(self.program.format, self.program.servers, ENTRY, self.entry)
 
 
 def connect(  # noqa: PLR0913 - each is an option of the command
@@ -218,8 +213,8 @@ def _merged(program: AgentProgram, file: Path, entry: dict[str, Any]) -> tuple[P
     # A link to a file elsewhere stays a link.
     path = file.resolve()
     before = path.read_bytes() if path.exists() else None
-    put = with_toml_entry if program.is_toml else with_json_entry
-    return path, before, put("" if before is None else before.decode(), program.servers, ENTRY, entry)
+    text = program.new_file if before is None else before.decode()
+    return path, before, with_entry(program.format, text, program.servers, ENTRY, entry)
 
 
 def _write(connected: _Connection) -> Path | None:

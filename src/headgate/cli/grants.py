@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from headgate.agent_programs import PROGRAMS, HttpServer, shell_line
+from headgate.agent_programs.programs import PROGRAMS, HttpServer, shell_line
 from headgate.auth.clients import GrantOverview
 from headgate.auth.clock import now
 from headgate.auth.credentials import home_credential_path, write_token

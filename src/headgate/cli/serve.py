@@ -13,7 +13,7 @@ import platformdirs
 import typer
 
 from headgate import __version__, memory
-from headgate.agent_programs import PROGRAMS, HttpServer, inspector_line, shell_line
+from headgate.agent_programs.programs import PROGRAMS, HttpServer, inspector_line, shell_line
 from headgate.cli.terminal import (
     AsJson,
     group,

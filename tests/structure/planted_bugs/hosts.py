@@ -51,4 +51,18 @@ BUGS = (
         "    if len(versions) != 1 or not versions <= _VERSIONS:\n        return None\n",
         "    if len(versions) != 1 or not versions <= _VERSIONS:\n        return scope\n",
     ),
+    Bug(
+        "tests/cli/test_connect.py::test_a_command_is_written_as_the_program_documents_it",
+        "Codex does not wait for our tools",
+        "src/headgate/agent_programs/programs.py",
+        'stdio_kind={"required": True, "startup_timeout_sec": 30}',
+        'stdio_kind={"startup_timeout_sec": 30}',
+    ),
+    Bug(
+        "tests/agent_programs/test_merging.py::test_a_yaml_file_keeps_its_comments_and_its_other_servers",
+        "an earlier entry of a YAML file stays beside the new one",
+        "src/headgate/agent_programs/merging.py",
+        "for item in items if not _is_named(item, name) for line in item",
+        "for item in items for line in item",
+    ),
 )

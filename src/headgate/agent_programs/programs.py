@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import re
 import shlex
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from headgate.errors import ConfigInvalid, NotFound
+from headgate.agent_programs.merging import Format
+from headgate.errors import NotFound
 
 #: The name under which Headgate stands in a program's configuration.
 ENTRY = "headgate"
@@ -41,24 +39,31 @@ class AgentProgram:
     title: str
     #: By ``sys.platform``; "" is for the platforms that are not named. "~" is the person's directory, "$NAME" a variable.
     files: Mapping[str, str]
-    #: The member that holds the servers by name.
+    #: The member that holds the servers.
     servers: str = "mcpServers"
-    is_toml: bool = False
-    #: The variable by which the person moves the program's directory, and the file in it.
-    moved_by: tuple[str, str] | None = None
+    format: Format = Format.JSON
+    #: The variables by which the person moves the program's directory, and the file in it; "" if it names the file.
+    moved_by: Sequence[tuple[str, str]] = ()
     #: The member for the address of a server; None if the program only starts servers itself.
     url_member: str | None = "url"
     headers_member: str = "headers"
-    #: What an entry for an address or a command says of its kind, if it must.
-    http_kind: Mapping[str, str] = field(default_factory=dict[str, str])
-    stdio_kind: Mapping[str, str] = field(default_factory=dict[str, str])
+    #: The member around the headers, and the one around all of an entry, where there is one.
+    headers_in: str = ""
+    entry_in: str = ""
+    #: Whether the command is one list with its arguments.
+    joins_command: bool = False
+    environment_member: str = "env"
+    #: What an entry for an address or a command says of its kind, or else has to say.
+    http_kind: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    stdio_kind: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    #: What a file that is not there yet begins with.
+    new_file: str = ""
     #: What the person does after the file has changed.
     then: str = "Restart it if it is open."
 
     def file(self, platform: str, home: Path, environment: Mapping[str, str]) -> Path:
         """Find the configuration file of the person who runs this."""
-        if self.moved_by is not None:
-            variable, name = self.moved_by
+        for variable, name in self.moved_by:
             if environment.get(variable):
                 return Path(environment[variable]).expanduser() / name
         text = self.files.get(platform, self.files[""])
@@ -67,17 +72,28 @@ class AgentProgram:
         return root.joinpath(*rest)
 
     def entry(self, server: StdioServer | HttpServer) -> dict[str, Any]:
-        if isinstance(server, StdioServer):
-            command, *arguments = server.command
-            environment = {"env": dict(server.environment)} if server.environment else {}
-            return {**self.stdio_kind, "command": command, "args": arguments, **environment}
+        """Write the entry of a server."""
+        entry = self._stdio_entry(server) if isinstance(server, StdioServer) else self._http_entry(server)
+        return {self.entry_in: entry} if self.entry_in else entry
+
+    def _stdio_entry(self, server: StdioServer) -> dict[str, Any]:
+        environment = {self.environment_member: dict(server.environment)} if server.environment else {}
+        command, *arguments = server.command
+        started = (
+            {"command": [*server.command]} if self.joins_command else {"command": command, "args": arguments}
+        )
+        return {**self.stdio_kind, **started, **environment}
+
+    def _http_entry(self, server: HttpServer) -> dict[str, Any]:
         if self.url_member is None:
             raise NotFound(
                 f"{self.title} starts its servers itself, and takes no address in its configuration.",
                 hint="Leave out --http.",
             )
-        headers = {"Authorization": f"Bearer {server.token}"}
-        return {**self.http_kind, self.url_member: server.url, self.headers_member: headers}
+        headers: dict[str, Any] = {self.headers_member: {"Authorization": f"Bearer {server.token}"}}
+        if self.headers_in:
+            headers = {self.headers_in: headers}
+        return {**self.http_kind, self.url_member: server.url, **headers}
 
 
 def _everywhere(path: str) -> dict[str, str]:
@@ -91,7 +107,7 @@ PROGRAMS: Mapping[str, AgentProgram] = {
             "claude-code",
             "Claude Code",
             _everywhere("~/.claude.json"),
-            moved_by=("CLAUDE_CONFIG_DIR", ".claude.json"),
+            moved_by=[("CLAUDE_CONFIG_DIR", ".claude.json")],
             http_kind={"type": "http"},
             stdio_kind={"type": "stdio"},
             then="Start a new session; /mcp shows the connection.",
@@ -125,10 +141,12 @@ PROGRAMS: Mapping[str, AgentProgram] = {
             "codex",
             "Codex",
             _everywhere("~/.codex/config.toml"),
-            moved_by=("CODEX_HOME", "config.toml"),
+            moved_by=[("CODEX_HOME", "config.toml")],
             servers="mcp_servers",
-            is_toml=True,
+            format=Format.TOML,
             headers_member="http_headers",
+            # Else it asks its model without our tools if they are not there within a second.
+            stdio_kind={"required": True, "startup_timeout_sec": 30},
             then="Start a new session; /mcp shows the connection.",
         ),
         AgentProgram(
@@ -136,7 +154,70 @@ PROGRAMS: Mapping[str, AgentProgram] = {
             "Gemini CLI",
             _everywhere("~/.gemini/settings.json"),
             url_member="httpUrl",
+            then="Start a new session in a folder that you trust; in others it disables all servers. /mcp shows the "
+            "connection.",
+        ),
+        AgentProgram(
+            "copilot-cli",
+            "Copilot CLI",
+            _everywhere("~/.copilot/mcp-config.json"),
+            moved_by=[("COPILOT_HOME", "mcp-config.json")],
+            http_kind={"type": "http", "tools": ["*"]},
+            stdio_kind={"type": "local", "tools": ["*"]},
             then="Start a new session; /mcp shows the connection.",
+        ),
+        AgentProgram(
+            "opencode",
+            "opencode",
+            _everywhere("~/.config/opencode/opencode.json"),
+            servers="mcp",
+            # Other variables add files to this one.
+            moved_by=[("XDG_CONFIG_HOME", "opencode/opencode.json")],
+            joins_command=True,
+            environment_member="environment",
+            http_kind={"type": "remote"},
+            stdio_kind={"type": "local"},
+            then="Start a new session; 'opencode mcp list' shows the connection.",
+        ),
+        AgentProgram(
+            "qwen-code",
+            "Qwen Code",
+            _everywhere("~/.qwen/settings.json"),
+            moved_by=[("QWEN_HOME", "settings.json")],
+            url_member="httpUrl",
+            then="Start a new session; /mcp shows the connection.",
+        ),
+        AgentProgram(
+            "cline",
+            "Cline",
+            _everywhere("~/.cline/data/settings/cline_mcp_settings.json"),
+            moved_by=[
+                ("CLINE_MCP_SETTINGS_PATH", ""),
+                ("CLINE_DATA_DIR", "settings/cline_mcp_settings.json"),
+                ("CLINE_DIR", "data/settings/cline_mcp_settings.json"),
+            ],
+            entry_in="transport",
+            http_kind={"type": "streamableHttp"},
+            stdio_kind={"type": "stdio"},
+            then="Start a new session.",
+        ),
+        AgentProgram(
+            "kimi-code",
+            "Kimi Code",
+            _everywhere("~/.kimi-code/mcp.json"),
+            moved_by=[("KIMI_CODE_HOME", "mcp.json")],
+            then="Start a new session; /mcp shows the connection.",
+        ),
+        AgentProgram(
+            "continue",
+            "Continue",
+            _everywhere("~/.continue/config.yaml"),
+            format=Format.YAML,
+            moved_by=[("CONTINUE_GLOBAL_DIR", "config.yaml")],
+            new_file="name: Local\nversion: 1.0.0\nschema: v1\n",
+            headers_in="requestOptions",
+            http_kind={"type": "streamable-http"},
+            then="Start a new session.",
         ),
         AgentProgram("lm-studio", "LM Studio", _everywhere("~/.lmstudio/mcp.json")),
         AgentProgram(
@@ -172,11 +253,6 @@ def shell_line(program: AgentProgram, server: StdioServer | HttpServer) -> str |
             return shlex.join([*add, "--transport", "http", ENTRY, server.url, "--header", bearer])
         variables = [f"--env={name}={value}" for name, value in server.environment.items()]
         return shlex.join([*add, *variables, ENTRY, "--", *server.command])
-    if program.name == "codex" and isinstance(server, StdioServer):
-        variables = [
-            text for name, value in server.environment.items() for text in ("--env", f"{name}={value}")
-        ]
-        return shlex.join(["codex", "mcp", "add", ENTRY, *variables, "--", *server.command])
     if program.name == "gemini-cli" and isinstance(server, HttpServer):
         bearer = f"Authorization: Bearer {server.token}"
         return shlex.join(
@@ -197,94 +273,4 @@ def inspector_line(server: HttpServer) -> str:
             *("--transport", "http", "--method", "tools/list"),
             *("--header", f"Authorization: Bearer {server.token}"),
         ]
-    )
-
-
-_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
-
-
-def with_json_entry(text: str, servers: str, name: str, entry: Mapping[str, Any]) -> str:
-    """Add or replace a server in a JSON file."""
-    document = _json_object(text)
-    entries = document.setdefault(servers, {})
-    if not isinstance(entries, dict):
-        raise _not_understood(f"its '{servers}' is no object")
-    entries[name] = dict(entry)
-    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
-
-
-def with_toml_entry(text: str, servers: str, name: str, entry: Mapping[str, Any]) -> str:
-    """Add or replace a server in a TOML file; comments and the order of everything else stay."""
-    before = _toml_document(text)
-    earlier: Any = before.get(servers, {})
-    if not isinstance(earlier, dict):
-        raise _not_understood(f"its '{servers}' is no table")
-    rest = _without_table(text, f"{servers}.{name}").rstrip("\n")
-    written = f"{rest}\n\n{toml_table(servers, name, entry)}".lstrip("\n")
-    wanted: dict[str, Any] = {**before, servers: {**earlier, name: dict(entry)}}
-    try:
-        is_right = tomllib.loads(written) == wanted
-    except tomllib.TOMLDecodeError:
-        is_right = False
-    if not is_right:
-        raise _not_understood(f"it holds '{servers}' in an unusual form")
-    return written
-
-
-def toml_table(servers: str, name: str, entry: Mapping[str, Any]) -> str:
-    """Write a server as a table of a TOML file."""
-    return (
-        "\n".join([f"[{servers}.{name}]", *(f"{key} = {_toml(value)}" for key, value in entry.items())])
-        + "\n"
-    )
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, Mapping):
-        members = cast("Mapping[str, Any]", value).items()
-        return f"{{ {', '.join(f'{_toml_key(key)} = {_toml(item)}' for key, item in members)} }}"
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return f"[{', '.join(_toml(item) for item in cast('Sequence[Any]', value))}]"
-    # A JSON string is a TOML string, but for one character that JSON leaves as it is.
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")
-
-
-def _toml_key(key: str) -> str:
-    return key if _BARE_KEY.fullmatch(key) else _toml(key)
-
-
-def _without_table(text: str, table: str) -> str:
-    """Take out the lines of a table and of the tables inside it."""
-    lines: list[str] = []
-    is_inside = False
-    for line in text.splitlines(keepends=True):
-        header = re.match(r"\s*\[\[?\s*([^\]]+?)\s*\]", line)
-        if header:
-            is_inside = header[1] == table or header[1].startswith(f"{table}.")
-        if not is_inside:
-            lines.append(line)
-    return "".join(lines)
-
-
-def _json_object(text: str) -> dict[str, Any]:
-    try:
-        document: Any = json.loads(text) if text.strip() else {}
-    except ValueError as error:
-        raise _not_understood("it is no plain JSON") from error
-    if not isinstance(document, dict):
-        raise _not_understood("it is no JSON object")
-    return cast("dict[str, Any]", document)
-
-
-def _toml_document(text: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise _not_understood("it is no TOML") from error
-
-
-def _not_understood(why: str) -> ConfigInvalid:
-    return ConfigInvalid(
-        f"The configuration file was left as it is: {why}.",
-        hint="Leave out --write, and add the printed entry by hand.",
     )
