@@ -11,6 +11,8 @@ import pytest
 from headgate.audit.activity import read_event
 from headgate.model.grant import TimeConstraint
 from headgate.model.ids import ConnectionId, FieldName
+from headgate.model.instants import instant, iso
+from headgate.model.record import Coverage, with_coverage
 from tests import postgres
 from tests.in_process import LocalProgram, local_program, record
 from tests.policy.worlds import grant, stream_grant
@@ -31,7 +33,8 @@ class Described(NamedTuple):
     hidden: str
 
     async def put(self, key: str, day: str, sender: str = "ann", *, to: str | None = None) -> None:
-        row = record(key, sent_at=f"{day}T12:00:00Z", sender=sender, subject="plan", body="text", size=1)
+        now = iso(self.program.clock.at)
+        row = record(key, now, sent_at=f"{day}T12:00:00Z", sender=sender, subject="plan", body="text", size=1)
         await self.program.ingest(to or self.seen, "messages", [row])
 
     async def granted(self, *fields: str, **more: Any) -> str:
@@ -47,8 +50,8 @@ class Described(NamedTuple):
         (row,) = connector["streams"]
         return row
 
-    async def text(self, token: str, **arguments: Any) -> str:
-        params = {"name": "schema", "arguments": arguments}
+    async def text(self, token: str, tool: str = "schema", **arguments: Any) -> str:
+        params = {"name": tool, "arguments": arguments}
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode()
         headers = [("accept", "application/json, text/event-stream"), ("content-type", "application/json")]
         answer = await self.program.ask("POST", "/mcp", token, body=body, headers=headers)
@@ -147,3 +150,89 @@ async def test_what_is_stored_where_no_grant_reaches_changes_nothing(described: 
     await described.put("x2", "1999-01-01", "secret", to=described.hidden)
     await described.put("x3", "2026-02-01", "secret")
     assert [(await described.program.get(path, part)).body["connectors"] for path in paths] == before
+
+
+async def test_a_value_that_no_visible_record_has_is_answered_with_the_nearest(described: Described):
+    await described.put("x4", "2026-02-01", "anna")
+    token = await described.granted(*FIELDS, time=TimeConstraint(FieldName("sent_at"), SINCE))
+    for path in ("records?filter[sender]=anne", "aggregate?metric=count&filter[sender]=anne"):
+        body = (await described.program.get(f"/v1/streams/messages/{path}", token)).body
+        (note,) = body["meta"]["warnings"]
+        assert (note["code"], note["param"]) == ("value_unknown", "filter")
+        # The sender "anna" wrote before the time of the grant.
+        assert note["message"] == 'No record has that sender. Near: "ann".'
+        assert {"sender"} in [set(part.fields) for part in (await described.logged()).parts]
+    arguments = {"stream": "messages", "filter": {"sender": "anne"}}
+    assert 'Near: \\"ann\\"' in await described.text(token, "query_records", **arguments)
+    for path in ("records?filter[sender]=zzzz", "records?filter[sender]=ann&filter[subject]=none"):
+        body = (await described.program.get(f"/v1/streams/messages/{path}", token)).body
+        assert (body["data"], body["meta"]["warnings"]) == ([], [])
+
+
+async def noted(described: Described, start: str, end: str, began_at: int) -> None:
+    """Note a complete import, as a source does at its end."""
+    store = described.program.services.store
+    stored = await store.state(ConnectionId(described.seen))
+    state = {} if stored is None else json.loads(stored)
+    coverage = Coverage(instant(start), instant(end), began_at, began_at + 1)
+    changed = with_coverage(state, coverage, "messages")
+    await store.put_state(ConnectionId(described.seen), json.dumps(changed).encode())
+
+
+async def test_coverage_is_clipped_to_the_grant_and_an_empty_answer_and_a_count_say_it(described: Described):
+    await noted(described, "2019-03-01", "2026-11-16", 0)
+    whole = await described.granted()
+    covered = {"start": "2019-03-01", "end": "2026-11-16", "complete_at": "1970-01-01"}
+    assert (await described.row(whole))["coverage"] == covered
+    part = await described.granted(*FIELDS, time=TimeConstraint(FieldName("sent_at"), SINCE))
+    clipped = covered | {"start": "2026-03-01"}
+    assert (await described.row(part))["coverage"] == clipped
+    assert "complete=2026-03-01..2026-11-16" in await described.text(part)
+    messages = "/v1/streams/messages"
+    empty = (await described.program.get(f"{messages}/records?filter[subject]=none", part)).body
+    (note,) = empty["meta"]["warnings"]
+    assert note["message"] == "messages is complete from 2026-03-01 to 2026-11-16."
+    count = (await described.program.get(f"{messages}/aggregate?metric=count", part)).body
+    assert (count["value"], count["coverage"]) == (3, clipped)
+    arguments = {"stream": "messages", "metric": "count"}
+    assert "complete=2026-03-01..2026-11-16" in await described.text(part, "aggregate", **arguments)
+
+
+@pytest.mark.parametrize("is_part", [True, False])
+async def test_an_import_that_brought_nothing_visible_does_not_move_the_coverage(
+    described: Described,
+    is_part: bool,  # noqa: FBT001 - a case
+):
+    clock = described.program.clock
+    more = {"time": TimeConstraint(FieldName("sent_at"), SINCE)} if is_part else {}
+    token = await described.granted(*FIELDS, **more)
+    await noted(described, "2019-03-01", "2026-11-16", 0)
+    before = await described.row(token)
+    assert before["coverage"]["end"] == "2026-11-16"
+    clock.at += 3_600_000_000
+    began_at = clock.at
+    hidden = {
+        "sent_at": "2026-02-01T00:00:00Z",
+        "subject": "plan",
+        "sender": "old",
+        "body": "text",
+        "size": 1,
+    }
+    if is_part:
+        await described.program.ingest(described.seen, "messages", [record("x5", iso(clock.at), **hidden)])
+    else:
+        changed = {**hidden, "sent_at": "2026-01-05T12:00:00Z", "size": 99}
+        await described.program.ingest(described.seen, "messages", [record("m1", iso(clock.at), **changed)])
+    await noted(described, "2019-03-01", "2026-11-17", began_at)
+    assert await described.row(token) == before
+    clock.at += 1_000_000
+    await described.put("m9", "2026-04-08")
+    assert (await described.row(token))["coverage"]["end"] == "2026-11-17"
+
+
+@pytest.mark.parametrize(
+    "state", [{"coverage": 3}, {"coverage": {"messages": [1, {"complete_at": "x"}]}}, [1]]
+)
+async def test_a_state_that_is_no_coverage_says_nothing(described: Described, state: Any):
+    await described.program.services.store.put_state(ConnectionId(described.seen), json.dumps(state).encode())
+    assert "coverage" not in await described.row(await described.granted())

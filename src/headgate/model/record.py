@@ -174,6 +174,72 @@ def with_freshness(state: Mapping[str, Any], noted: Freshness) -> dict[str, Any]
     return {**state, _MEMBER: noted.document()}
 
 
+_COVERAGE = "coverage"
+#: Notes of one stream that are kept: a reader may be shown an older one.
+_NOTES_MOST = 8
+#: In place of a stream: all streams of the connection.
+EVERY_STREAM = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """A period of which a complete import brought every record. Times are microseconds since 1970."""
+
+    #: None: from the first record on, or up to the last.
+    start: int | None
+    end: int | None
+    #: When the import began and when it was complete.
+    began_at: int
+    complete_at: int
+
+    def document(self) -> dict[str, Any]:
+        """Write it as JSON for the state of a connection."""
+        return {
+            "start": _text(self.start),
+            "end": _text(self.end),
+            "began_at": _text(self.began_at),
+            "complete_at": _text(self.complete_at),
+        }
+
+
+def coverage_in(state: Mapping[str, Any], stream: str) -> tuple[Coverage, ...]:
+    """Read what complete imports noted of a stream in the state of a connection, the oldest first."""
+    noted = state.get(_COVERAGE)
+    if not isinstance(noted, dict):
+        return ()
+    streams = cast("dict[str, Any]", noted)
+    entries = [
+        entry
+        for name in (EVERY_STREAM, stream)
+        if isinstance(listed := streams.get(name), list)
+        for entry in cast("list[Any]", listed)[-_NOTES_MOST:]
+    ]
+    read = (_coverage(cast("dict[str, Any]", entry)) for entry in entries if isinstance(entry, dict))
+    return tuple(sorted((one for one in read if one is not None), key=lambda one: one.complete_at))
+
+
+def with_coverage(state: Mapping[str, Any], noted: Coverage, stream: str = EVERY_STREAM) -> dict[str, Any]:
+    """Note a complete import in the state of a connection."""
+    stored = state.get(_COVERAGE)
+    streams: dict[str, Any] = cast("dict[str, Any]", stored) if isinstance(stored, dict) else {}
+    before = streams.get(stream)
+    entries: list[Any] = cast("list[Any]", before) if isinstance(before, list) else []
+    return {**state, _COVERAGE: {**streams, stream: [*entries, noted.document()][-_NOTES_MOST:]}}
+
+
+def _coverage(members: Mapping[str, Any]) -> Coverage | None:
+    complete_at = _instant(members.get("complete_at"))
+    if complete_at is None:
+        return None
+    began_at = _instant(members.get("began_at"))
+    return Coverage(
+        _instant(members.get("start")),
+        _instant(members.get("end")),
+        complete_at if began_at is None else began_at,
+        complete_at,
+    )
+
+
 def _text(moment: int | None) -> str | None:
     return None if moment is None else iso(moment)
 

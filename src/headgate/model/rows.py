@@ -199,6 +199,8 @@ class ShelfSummary:
     last_updated: int | None
     #: The first and the last time of its visible records, where the field of the stream's order is a visible time.
     span: tuple[int, int] | None = None
+    #: When a visible record last came or changed, as far as visible records tell.
+    seen_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

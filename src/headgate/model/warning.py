@@ -24,6 +24,8 @@ class WarningCode(StrEnum):
     SEARCH_PARTIAL = "search_partial"
     BUDGET_REACHED = "budget_reached"
     FILTER_PARTIAL = "filter_partial"
+    VALUE_UNKNOWN = "value_unknown"
+    PERIOD_COVERED = "period_covered"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,24 @@ def filter_partial(
         param="filter",
         detail={"left_out_connections": list(connections[:_MOST_NAMES])},
     )
+
+
+def value_unknown(field: str, near: Sequence[str]) -> ReadWarning:
+    """Build the note that no visible record has the value of a filter, with the visible values nearest to it."""
+    listed = ", ".join(json.dumps(value, ensure_ascii=False) for value in near)
+    return ReadWarning(
+        WarningCode.VALUE_UNKNOWN,
+        f"No record has that {field}. Near: {listed}.",
+        param="filter",
+        detail={"near": list(near)},
+    )
+
+
+def period_covered(stream: str, start: str | None, end: str | None) -> ReadWarning:
+    """Build the note that says of which period every record of a stream is there."""
+    since = "the beginning" if start is None else start
+    until = "the last import" if end is None else end
+    return ReadWarning(WarningCode.PERIOD_COVERED, f"{stream} is complete from {since} to {until}.")
 
 
 def _first(names: Sequence[str]) -> str:

@@ -291,6 +291,8 @@ class AggregateBody(TypedDict, total=False):
     groups: list[GroupBody]
     other_count: int
     q: str
+    #: Of a count: the period of which every record is there, where that is known.
+    coverage: dict[str, str]
     extract: ExtractBody
     value_count: int
     links: dict[str, Any]
@@ -375,6 +377,7 @@ class StreamBody(TypedDict, total=False):
     #: In a compact schema: the first and the last day of its records, the fields of its line, whose clock its times are
     #: of, and frequent values of fields that have few.
     span: list[str]
+    coverage: dict[str, str]
     line: dict[str, Any]
     times: str
     values: dict[FieldName, list[str]]

@@ -7,33 +7,40 @@ import msgspec
 from headgate.audit.journal import Disclosed
 from headgate.model.ids import FieldName
 from headgate.model.plan import AggregatePlan, TimeGroups
-from headgate.model.query import AggregateQuery
+from headgate.model.query import AggregateQuery, Metric
 from headgate.model.rows import Aggregate, Group
-from headgate.model.warning import index_building, records_damaged
+from headgate.model.warning import ReadWarning, index_building, records_damaged
 from headgate.policy.decide import decide_aggregate
+from headgate.reading.empty_answers import empty_notes
 from headgate.reading.home import CurrentRead, Served, meta
 from headgate.reading.links import aggregate_link
 from headgate.reading.port import Body
 from headgate.reading.search import understood_body
+from headgate.reading.stream_facts import read_coverage
 
 
 async def aggregate(read: CurrentRead, query: AggregateQuery) -> Served:
     """Compute a number, or one for each group."""
-    plan = decide_aggregate(read.decisions.allowance, query).plan
+    decision = decide_aggregate(read.decisions.allowance, query)
+    plan, (scope,) = decision.plan, decision.scopes
     # Words are looked for in the thread of searches.
     turns = read.home.searches if plan.reads_texts else read.home.computations
     async with turns.of(read.context.access):
         numbers = await read.home.store.aggregate(plan)
     body = _body(query, plan, numbers)
-    body |= {"links": {"self": aggregate_link(query)}, "meta": _meta(read, numbers)}
-    fields = _aggregated_fields(plan)
-    return Served(
-        body, tuple(Disclosed(connection, query.stream, fields) for connection in plan.reach.connection_ids)
+    notes, compared = (
+        ((), ()) if numbers.filtered_record_count else await empty_notes(read, scope, plan.filters)
     )
+    body |= {"links": {"self": aggregate_link(query)}, "meta": _meta(read, numbers, notes)}
+    if plan.metric is Metric.COUNT:
+        body |= await read_coverage(read, scope)
+    fields = _aggregated_fields(plan)
+    shown = [Disclosed(connection, query.stream, fields) for connection in plan.reach.connection_ids]
+    return Served(body, (*shown, *compared))
 
 
-def _meta(read: CurrentRead, numbers: Aggregate) -> Body | msgspec.Raw:
-    lacks = (index_building(),) if numbers.is_index_building else ()
+def _meta(read: CurrentRead, numbers: Aggregate, notes: tuple[ReadWarning, ...]) -> Body | msgspec.Raw:
+    lacks = ((index_building(),) if numbers.is_index_building else ()) + notes
     lacks += tuple(records_damaged(numbers.damaged))
     if numbers.understood is None:
         return read.meta(lacks)

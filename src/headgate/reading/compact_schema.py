@@ -17,9 +17,16 @@ from headgate.policy.capability import RelationCapability, Use
 from headgate.policy.decide import whole
 from headgate.reading.home import CurrentRead, time_field, times_of
 from headgate.reading.port import Body
-from headgate.reading.stream_facts import Summaries, connection_body, count_of, facts_of, field_flags
+from headgate.reading.stream_facts import (
+    DAY_CHARS,
+    Summaries,
+    connection_body,
+    count_of,
+    coverage_of,
+    facts_of,
+    field_flags,
+)
 
-_DAY_CHARS = 10
 #: Values are read of so many sources, fields and records at most, and shown of fields that have few.
 _MOST_SOURCES = 4
 _MOST_FIELDS = 8
@@ -84,9 +91,10 @@ def _line(scope: StreamScope, summaries: Summaries) -> Body:
     }
     shown = {part: name for part, name in named.items() if name}
     return {
-        **({} if span is None else {"span": [iso(time)[:_DAY_CHARS] for time in span]}),
+        **({} if span is None else {"span": [iso(time)[:DAY_CHARS] for time in span]}),
         **({"line": shown} if shown else {}),
         **times_of([scope]),
+        **coverage_of(scope, summaries),
     }
 
 

@@ -24,6 +24,7 @@ from headgate.policy.allowance import StreamScope
 from headgate.policy.cursors import Bookmark, ChangesSession
 from headgate.policy.decide import Decision, decide_changes
 from headgate.reading import links
+from headgate.reading.empty_answers import empty_notes
 from headgate.reading.home import (
     CurrentRead,
     EncodedFields,
@@ -57,6 +58,10 @@ async def page(read: CurrentRead, query: ListQuery, preview_chars: int | None) -
     )
     body = _list_body(query, rows, token)
     shortage = read.shortage(len(rows_page.records)) if is_short else ()
+    if not rows_page.records and plan.filters and plan.after is None:
+        notes, compared = await empty_notes(read, decision.scopes[0], plan.filters)
+        body["meta"] = _page_meta(read, rows_page, decision, (*shortage, *notes))
+        return Served(body, compared)
     body["meta"] = _page_meta(read, rows_page, decision, shortage)
     disclosures = records_shown(rows_page.records, plan.reach.fields, plan.expand)
     return Served(body, (*disclosures, *_extent_shown(body["meta"], plan, decision.scopes[0])))

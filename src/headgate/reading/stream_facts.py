@@ -12,7 +12,7 @@ from headgate.errors import ConnectionNotFound
 from headgate.model.ids import ConnectionId, ConnectorKey, StreamName
 from headgate.model.instants import iso
 from headgate.model.plan import Reach
-from headgate.model.record import Connection, Freshness, freshness_in
+from headgate.model.record import Connection, Coverage, Freshness, coverage_in, freshness_in
 from headgate.model.wire import FieldFlags, FlagBody
 from headgate.policy.allowance import StreamScope
 from headgate.policy.capability import AGGREGATIONS, FieldCapability, Flag, Use
@@ -22,6 +22,10 @@ from headgate.reading.port import Body
 
 if TYPE_CHECKING:
     from headgate.store.engines.store import Store
+
+DAY_CHARS = 10
+#: How many connections a number may be of that says what it covers.
+_MOST_STATES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,8 @@ class StreamFacts:
     status: str = "unknown"
     #: The first and the last time of the visible records.
     span: tuple[int, int] | None = None
+    #: The period of which every record is there, as far as this reader may know.
+    coverage: Coverage | None = None
 
     def freshness(self) -> Body:
         """Write the member of that name."""
@@ -56,10 +62,8 @@ async def read_summaries(read: CurrentRead, scopes: Sequence[StreamScope]) -> Su
 async def _stream_facts(store: Store, reaches: Sequence[Reach], *, now: int) -> Summaries:
     """Count the records of each stream of each connection, and judge how fresh those of accounts are."""
     summaries = await store.summaries(reaches)
-    fresh = {
-        summary: await _read_freshness(store, summary)
-        for summary in {each.connection_id for each in summaries}
-    }
+    states = {name: await _read_state(store, name) for name in {each.connection_id for each in summaries}}
+    fresh = {name: freshness_in(state) or Freshness() for name, state in states.items()}
     return {
         (summary.connection_id, summary.stream): StreamFacts(
             summary.record_count,
@@ -67,20 +71,54 @@ async def _stream_facts(store: Store, reaches: Sequence[Reach], *, now: int) -> 
             fresh[summary.connection_id].attempted_at,
             fresh[summary.connection_id].status(now),
             summary.span,
+            _known_coverage(coverage_in(states[summary.connection_id], summary.stream), summary.seen_at),
         )
         for summary in summaries
     }
 
 
-async def _read_freshness(store: Store, connection_id: ConnectionId) -> Freshness:
+def _known_coverage(noted: Sequence[Coverage], seen_at: int | None) -> Coverage | None:
+    """Return the newest note whose import began before the last visible change.
+
+    An import that brought nothing visible must not show: it began after that change.
+    """
+    known = [coverage for coverage in noted if seen_at is not None and coverage.began_at <= seen_at]
+    return known[-1] if known else None
+
+
+async def _read_state(store: Store, connection_id: ConnectionId) -> dict[str, Any]:
     try:
         stored = await store.state(connection_id)
     except ConnectionNotFound:
         # It was removed a moment ago.
         stored = None
     state: Any = None if stored is None else msgspec.json.decode(stored)
-    noted = freshness_in(cast("dict[str, Any]", state)) if isinstance(state, dict) else None
-    return noted or Freshness()
+    return cast("dict[str, Any]", state) if isinstance(state, dict) else {}
+
+
+async def read_coverage(read: CurrentRead, scope: StreamScope) -> Body:
+    """Read the same of one stream; where nothing was noted, its records are not counted for it."""
+    states = [await _read_state(read.home.store, one.id) for one in scope.connections[:_MOST_STATES]]
+    if len(states) < len(scope.connections) or not all(coverage_in(state, scope.stream) for state in states):
+        return {}
+    return coverage_of(scope, await read_summaries(read, (scope,)))
+
+
+def coverage_of(scope: StreamScope, summaries: Summaries) -> Body:
+    """Return the member that says of which period every record of all connections is there; none if that is not known."""
+    facts = facts_of(scope, summaries)
+    known = [stored.coverage for stored in facts if stored.coverage is not None]
+    if not known or len(known) < len(scope.connections):
+        return {}
+    since, until = (None, None) if scope.time is None else (scope.time.since, scope.time.until)
+    starts = [time for time in (since, *(coverage.start for coverage in known)) if time is not None]
+    ends = [time for time in (until, *(coverage.end for coverage in known)) if time is not None]
+    body: Body = {
+        "start": iso(max(starts))[:DAY_CHARS] if starts else None,
+        "end": iso(min(ends))[:DAY_CHARS] if ends else None,
+        "complete_at": iso(min(coverage.complete_at for coverage in known))[:DAY_CHARS],
+    }
+    return {"coverage": {name: day for name, day in body.items() if day is not None}}
 
 
 def by_connector(scopes: Sequence[StreamScope]) -> list[list[StreamScope]]:

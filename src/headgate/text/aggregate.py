@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, cast
 from headgate.model.query import MAX_GROUPS
 from headgate.model.wire import AggregateBody, GroupBody, Json
 from headgate.text.ladder import binary_facts
+from headgate.text.line import coverage_fact
 from headgate.text.records import warning_facts
 from headgate.text.search import understood_line
 from headgate.text.writing import AGGREGATE_TEXT, ELLIPSIS, cut, fenced, fitting, json_text, name, size
@@ -64,7 +65,8 @@ def aggregate_text(body: AggregateBody, first: int = 0) -> str:
             f"; unreadable_value_count={unreadable} (records whose value does not fit the field's type; "
             "not in the result)"
         )
-    counted = "\n".join([" ".join([counted, *warning_facts(body)]), *understood_line(body)])
+    facts = [counted, *coverage_fact(body), *warning_facts(body)]
+    counted = "\n".join([" ".join(facts), *understood_line(body)])
     if ("q" in body or "extract" in body) and body.get("filtered_record_count") == 0:
         counted += "\nNothing matched. Try fewer or other words, or a beginning* with a star."
     elif "extract" in body and body.get("value_count") == 0:

@@ -17,6 +17,7 @@ LINE_CHARS = 200
 #: What a line says beside the title.
 PARTS = ("time", "who", "where", "amount")
 _PERSON_CHARS = 60
+_DAY_CHARS = 10
 _PLACE_CHARS = 60
 _AMOUNT_CHARS = 30
 _PART_BYTES = 120
@@ -81,6 +82,19 @@ def times_fact(meta: Mapping[str, Any]) -> str:
     """Write whose clock the times of an answer are of, for its head: "times: UTC"; empty if its ``meta`` does not say."""
     times = meta.get("times")
     return f"times: {cut(inline(times), LINE_CHARS)}" if isinstance(times, str) and times else ""
+
+
+def coverage_fact(meta: Mapping[str, Any]) -> list[str]:
+    """Write of which period every record is there, if that is known: "complete=2019-03-01..2026-11-16 as_of=2026-11-16"."""
+    coverage: Any = meta.get("coverage")
+    if not isinstance(coverage, dict):
+        return []
+    days = {
+        name: cut(inline(day), _DAY_CHARS) if isinstance(day, str) else ""
+        for name in ("start", "end", "complete_at")
+        for day in [cast("Mapping[str, Any]", coverage).get(name)]
+    }
+    return [f"complete={days['start']}..{days['end']} as_of={days['complete_at']}"]
 
 
 def _text(data: Mapping[str, Any], name: str | None) -> str:

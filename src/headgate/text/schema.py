@@ -22,6 +22,7 @@ from headgate.model.wire import (
     searches_of,
     usable_only,
 )
+from headgate.text.line import coverage_fact
 from headgate.text.writing import SCHEMA_STREAM_TEXT, cut, fitting, json_text, name, size
 
 _CURSOR = re.compile(r"(streams|sources|(?:connections|fields):(\d{1,5})):(\d{1,6})")
@@ -120,6 +121,7 @@ def record_facts(stream: StreamBody) -> list[str]:
         fields = cast("list[Any]", named) if isinstance(named, list) else [named]
         texts = [name(cut(field, _NAME_CHARS)) for field in fields if isinstance(field, str)]
         facts += [f"{part}={','.join(texts)}"] if texts else []
+    facts += coverage_fact(stream)
     times = stream.get("times")
     is_stated = isinstance(times, str) and times != ZONE_UNKNOWN
     return [*facts, f"times={json_text(cut(str(times), _NAME_CHARS))}"] if is_stated else facts

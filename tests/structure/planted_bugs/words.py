@@ -26,7 +26,34 @@ _INDEX = "tests/cli/test_demo.py::test_the_index_fits_both_channels"
 _COMPACT = "src/headgate/reading/compact_schema.py"
 _SUMMARIES = "src/headgate/store/queries/summaries.py"
 
+_COVERAGE = f"{_SCHEMA}::test_an_import_that_brought_nothing_visible_does_not_move_the_coverage"
+_CLIPPED = f"{_SCHEMA}::test_coverage_is_clipped_to_the_grant_and_an_empty_answer_and_a_count_say_it"
+_NEAR = f"{_SCHEMA}::test_a_value_that_no_visible_record_has_is_answered_with_the_nearest"
+_EMPTY = "src/headgate/reading/empty_answers.py"
+_FACTS = "src/headgate/reading/stream_facts.py"
+
 BUGS = (
+    Bug(
+        _COVERAGE,
+        "coverage moves with every complete import",
+        _FACTS,
+        "if seen_at is not None and coverage.began_at <= seen_at]",
+        "if seen_at is not None]",
+    ),
+    Bug(
+        _CLIPPED,
+        "coverage goes beyond the time of the grant",
+        _FACTS,
+        "since, until = (None, None) if scope.time is None else (scope.time.since, scope.time.until)",
+        "since, until = None, None",
+    ),
+    Bug(
+        _NEAR,
+        "the values that an empty answer names are not logged",
+        _EMPTY,
+        "                    named.append(condition.field)\n",
+        "",
+    ),
     Bug(
         _SPAN,
         "the span is that of all records of a shelf",

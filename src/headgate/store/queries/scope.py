@@ -188,6 +188,8 @@ class VisibleRows(NamedTuple):
 
     sql: str
     values: tuple[Any, ...]
+    #: Whether the records, as ``r``, are there.
+    has_records: bool = False
 
 
 def visible_rows(
@@ -209,7 +211,7 @@ def visible_rows(
     if reach.resources is not None or (reach.time is not None and _is_order(stream, reach.time.field)):
         join = scope.joined(with_typed=with_typed or scope.uses_typed)
         sql = dialect.sql["records_of_shelves"].format(join=join, sids=scope.sids, where=scope.where)
-        return _among(dialect, "r.rid", VisibleRows(sql, scope.values), among)
+        return _among(dialect, "r.rid", VisibleRows(sql, scope.values, has_records=True), among)
     conditions: list[str] = []
     values: list[Any] = []
     if reach.time is not None:
@@ -235,4 +237,6 @@ def _among(dialect: Dialect, rid: str, rows: VisibleRows, among: Sequence[int] |
     if among is None:
         return rows
     condition = dialect.sql["row_in_list"].format(rid=rid)
-    return VisibleRows(f"{rows.sql} AND {condition}", (*rows.values, msgspec.json.encode(among).decode()))
+    return rows._replace(
+        sql=f"{rows.sql} AND {condition}", values=(*rows.values, msgspec.json.encode(among).decode())
+    )

@@ -50,16 +50,16 @@ def _summary(
     if remembered is None or remembered[0] != state:
         counted = _whole(database, scope, reach) if scope.is_whole else _part(database, scope, reach)
         remembered = catalog.memo.counts.remember(reach, (state, counted))
-    count, span = remembered[1]
+    count, span, emitted_at = remembered[1]
     if not scope.is_whole:
         # The time of the last change may be that of a hidden record: a client that sees a part must not learn it.
-        return ShelfSummary(connection_id, reach.stream, count, None, span)
+        return ShelfSummary(connection_id, reach.stream, count, None, span, emitted_at)
     times = (count_of_shelf.updated_at for count_of_shelf in stored)
     updated_at = max((time for time in times if time is not None), default=None)
     if reach.visible is not None:
         updated_at = _dated(database, scope.shelves[0].sid, scope.stream, reach.visible)
     live = sum(count_of_shelf.live for count_of_shelf in stored)
-    return ShelfSummary(connection_id, reach.stream, live, updated_at, span)
+    return ShelfSummary(connection_id, reach.stream, live, updated_at, span, updated_at)
 
 
 def _ordered_time(stream: StreamTable, reach: Reach) -> FieldName | None:
@@ -72,7 +72,7 @@ def _ordered_time(stream: StreamTable, reach: Reach) -> FieldName | None:
 def _whole(database: Database, scope: SqlScope, reach: Reach) -> ReachCount:
     """Find the ends of whole shelves in the index of their order; how many records they hold is known."""
     if _ordered_time(scope.stream, reach) is None:
-        return 0, None
+        return 0, None, None
     ends = [
         scope.dialect.shown_sort(end)
         for shelf in scope.shelves
@@ -80,20 +80,22 @@ def _whole(database: Database, scope: SqlScope, reach: Reach) -> ReachCount:
         for (end,) in database.all(database.sql[statement], (shelf.sid,))
     ]
     known = [end for end in ends if isinstance(end, int)]
-    return 0, (min(known), max(known)) if known else None
+    return 0, (min(known), max(known)) if known else None, None
 
 
 def _part(database: Database, scope: SqlScope, reach: Reach) -> ReachCount:
     """Count the visible records of shelves, and find the times that they span."""
     name = _ordered_time(scope.stream, reach)
     rows = visible_rows(scope, reach, with_typed=name is not None)
-    select = "count(*), NULL, NULL"
+    ends = "NULL, NULL"
     if name is not None:
         time = scope.dialect.typed_column(column_of(scope.stream, name))
-        select = f"count(*), min({time}), max({time})"
+        ends = f"min({time}), max({time})"
+    emitted = "max(r.emitted_at)" if rows.has_records else "NULL"
+    select = f"count(*), {ends}, {emitted}"
     sql = database.sql["aggregate"].format(select=select, rows=rows.sql, groups="")
-    ((count, first, last),) = database.all(sql, rows.values)
-    return count, None if first is None else (first, last)
+    ((count, first, last, emitted_at),) = database.all(sql, rows.values)
+    return count, None if first is None else (first, last), emitted_at
 
 
 def _dated(database: Database, sid: int, stream: StreamTable, visible: Sequence[FieldName]) -> int | None:

@@ -34,8 +34,9 @@ _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
 
-#: How many records a reach covers, where that is not known anyway, and the first and the last time of them.
-ReachCount = tuple[int, tuple[int, int] | None]
+#: How many records a reach covers, where that is not known anyway, the first and the last time of them, and when the last
+#: of them was emitted.
+ReachCount = tuple[int, tuple[int, int] | None, int | None]
 
 
 class BoundedMemo(dict[_Key, _Value]):
