@@ -32,7 +32,23 @@ _NEAR = f"{_SCHEMA}::test_a_value_that_no_visible_record_has_is_answered_with_th
 _EMPTY = "src/headgate/reading/empty_answers.py"
 _FACTS = "src/headgate/reading/stream_facts.py"
 
+_SKILL = "tests/mcp/serve/test_skill.py"
+
 BUGS = (
+    Bug(
+        f"{_SKILL}::test_the_skill_names_the_kinds_of_a_grant_and_no_others_and_stays_short",
+        "the skill grows with the kinds of records",
+        "src/headgate/mcp/serve/skill.py",
+        "        if len(text) + len(line) <= SKILL_CHARS:\n            text += line\n",
+        "        text += line * 9\n",
+    ),
+    Bug(
+        f"{_SKILL}::test_a_client_reads_the_skill_and_every_call_of_it_works",
+        "the skill is not listed over HTTP",
+        "src/headgate/mcp/serve/server.py",
+        '{"resources": [SKILL]}',
+        '{"resources": list[Json]()}',
+    ),
     Bug(
         _COVERAGE,
         "coverage moves with every complete import",

@@ -22,6 +22,7 @@ from headgate.mcp.serve.results import (
     ServerIdentity,
     stamped,
 )
+from headgate.mcp.serve.skill import SKILL
 from headgate.mcp.serve.tools import Surface
 from headgate.model.wire import Json
 
@@ -175,7 +176,7 @@ class Handshake:
         lists: dict[str, Json] = {
             "tools/list": {"tools": list(tools)},
             # A person's records are not enumerated: the URIs of resources are found in answers.
-            "resources/list": {"resources": list[Json]()},
+            "resources/list": {"resources": [SKILL]},
             "resources/templates/list": {"resourceTemplates": list(self.surface.templates)},
         }
         if method not in lists:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, cast
 
@@ -12,7 +12,9 @@ from headgate.errors import InvalidResourceUri, ResourceLimit
 from headgate.mcp.serve.fetch import fetch
 from headgate.mcp.serve.field import describe
 from headgate.mcp.serve.reader import BLOB, RECORD, STREAM, WINDOW, Reader, stream_of
+from headgate.mcp.serve.skill import SKILL_URI, skill_text
 from headgate.model import ids
+from headgate.model.kinds import RecordKind
 from headgate.model.query import BlobQuery, RecordQuery
 from headgate.model.wire import FieldWindowBody, Json
 from headgate.reading.links import quoted_name
@@ -28,10 +30,12 @@ _RANGE = re.compile(r"(\d{1,15})-(\d{1,15})")
 _Read = Callable[[Reader, str], Awaitable[Json]]
 
 
-async def read(reader: Reader, uri: str) -> Json:
-    """Read a resource: one content of ``resources/read``."""
+async def read(reader: Reader, uri: str, kinds: Sequence[RecordKind] = ()) -> Json:
+    """Read a resource: one content of ``resources/read``; the skill names the kinds of records of the grant."""
     if len(uri) > _MAX_URI_CHARS or not ids.is_plain(uri):
         raise InvalidResourceUri
+    if uri == SKILL_URI:
+        return {"uri": uri, "mimeType": "text/markdown", "text": skill_text(kinds)}
     for prefix, reading in _READS.items():
         if uri.startswith(prefix):
             return {"uri": uri, **(await reading(reader, uri))}

@@ -31,6 +31,7 @@ from headgate.mcp.serve.call import call_with
 from headgate.mcp.serve.failures import failed
 from headgate.mcp.serve.reader import HandleMaker, Reader
 from headgate.mcp.serve.results import LIST_TTL_MS, TITLE, ServerIdentity, result_of, stamped
+from headgate.mcp.serve.skill import SKILL
 from headgate.mcp.serve.tools import WHOLE, Surface
 from headgate.model.grant import Access
 from headgate.model.wire import Json
@@ -110,7 +111,7 @@ class _Serving:
     async def list_resources(self, context: Context, params: t.PaginatedRequestParams | None) -> Any:
         # A person's records are not enumerated: URIs are found in answers.
         _refuse_cursor(params)
-        return self._stamped(context, {"resources": list[Json]()})
+        return self._stamped(context, {"resources": [SKILL]})
 
     async def list_templates(self, context: Context, params: t.PaginatedRequestParams | None) -> Any:
         _refuse_cursor(params)
@@ -123,7 +124,7 @@ class _Serving:
         except HeadgateError as error:
             raise _resource_error(error, uri) from error
         try:
-            content = await resources.read(reader, uri)
+            content = await resources.read(reader, uri, self.surface_for(context).kinds)
         except HeadgateError as error:
             raise _resource_error(error, uri) from error
         except Exception as error:

@@ -206,11 +206,14 @@ class Surface:
     tools: tuple[Json, ...]
     templates: tuple[Json, ...]
     instructions: str
+    kinds: tuple[RecordKind, ...] = ()
 
     def naming(self, source_ids: Iterable[str]) -> Surface:
         """Name the kinds of records of these sources, and no others."""
-        named = {tool["name"]: tool for tool in _tools(kinds_of(source_ids)) if "_meta" in tool}
-        return replace(self, tools=tuple(_with_names(tool, named.get(tool["name"])) for tool in self.tools))
+        kinds = kinds_of(source_ids)
+        named = {tool["name"]: tool for tool in _tools(kinds) if "_meta" in tool}
+        tools = tuple(_with_names(tool, named.get(tool["name"])) for tool in self.tools)
+        return replace(self, tools=tools, kinds=kinds)
 
     def with_modes(self, modes: Sequence[SearchMode]) -> Surface:
         """Offer these modes of search."""
