@@ -216,7 +216,7 @@ def test_two_tokens_are_none(shipped: Product):
         ({"Origin": "null"}, 403, "permission_error"),
         ({"Host": "evil.example"}, 421, "misdirected_request"),
         ({"Mcp_Name": "fetch"}, 400, -32020),
-        ({"MCP_Protocol_Version": "2099-01-01"}, 400, -32020),
+        ({"MCP_Protocol_Version": "2099-01-01"}, 400, -32022),
     ],
 )
 def test_strange_headers_are_refused(

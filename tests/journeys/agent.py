@@ -29,8 +29,7 @@ _INDEX = re.compile(rf"^stream_index .*?streams=((?:{NAME}|\|)+)$")
 _AGGREGATION = re.compile(rf"([\w|]+)=({NAME}(?:,{NAME})*)")
 _CALL = re.compile(r" schema args=(\{.*\})$")
 _RECORD = re.compile(r"^record\[\d+\] .* id=(.*)$", re.MULTILINE)
-_HIT = re.compile(r"^\d+\. .* id=(.*)$", re.MULTILINE)
-_FIRST = re.compile(r"^first_fetch_id=(.*)$", re.MULTILINE)
+_HIT = re.compile(r"^   id=(.*)$", re.MULTILINE)
 _LEFT = re.compile(
     r"(\d+) more of this page are not printed.*?repeat the call (without cursor|with the same cursor) "
     r"and with limit=(\d+)"
@@ -259,7 +258,7 @@ class TextAgent:
 
 def ids_in(text: str) -> list[str]:
     """Find the ids of a page or of a search."""
-    return [*_FIRST.findall(text), *_RECORD.findall(text), *_HIT.findall(text)]
+    return [*_RECORD.findall(text), *_HIT.findall(text)]
 
 
 def values_in(document: dict[str, Any]) -> dict[str, Any]:

@@ -32,10 +32,8 @@ def matching(truth: WrittenWorld, word: str, fields: tuple[str, ...]) -> int:
 
 def read_on(agent: TextAgent, text: str) -> Iterator[str]:
     """Make the call that each hit with an incomplete field offers."""
-    first = re.search(r"^first_fetch_id=(.*)$", text, re.MULTILINE)[1]
-    hits = text.replace("(first_fetch_id)", f"id={first}")
-    pattern = r"^\d+\. .*? field_path=(\S+) .*?complete=false .*?offset_chars=(\d+).*? id=(.*)$"
-    for path, offset, record_id in re.findall(pattern, hits, re.MULTILINE):
+    pattern = r"\[(\S+|\".*?\") cut at (\d+)\]\n   id=(.*)$"
+    for path, offset, record_id in re.findall(pattern, text, re.MULTILINE):
         place = {"id": record_id, "field_path": path.strip('"'), "offset_chars": int(offset)}
         yield agent.ask("read_record_field", **place)
 
@@ -47,7 +45,7 @@ def test_every_hit_is_shown_once_and_can_be_opened(home: SharedHome, world: str,
     for word, fields in SEARCHES[world]:
         expected = matching(truth, word, fields)
         for limit in (25, 100):
-            seen = agent.pages("search", q=word, limit=limit)
+            seen = agent.pages("search", q=word, limit=limit, collapse=False)
             assert len(seen) == len(set(seen)) == expected > 0
         for one in seen[:: max(1, expected // 10)]:
             reading = agent.read(one)

@@ -15,6 +15,8 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 from headgate.auth.credentials import credential_path, home_credential_path, write_token
+from headgate.model.plan import LINE_CHARS
+from headgate.text.writing import page_bytes
 from tests import postgres
 from tests.mcp.serve.product import Product, product
 
@@ -116,20 +118,24 @@ def test_every_surface_gives_the_same_body(shipped: Product, tmp_path: Path):
 
 def rest(shipped: Product, path: str) -> dict[str, Any]:
     headers = {"Authorization": f"Bearer {shipped.mail}"}
+    if path.startswith("/v1/search"):
+        # The form for models, which the tools ask for as well.
+        headers["Prefer"] = f"preview-chars={LINE_CHARS}, page-bytes={page_bytes(10, 10)}"
     answer = httpx2.get(shipped.address + path, headers=headers, trust_env=False)
     body = answer.json()
     return body if "error" in body else {"data": body}
 
 
 def bare(answer: dict[str, Any]) -> dict[str, Any]:
-    """Leave out what names one request, what only MCP adds, and the excerpts, which MCP shortens."""
+    """Leave out what names one request, what only MCP adds, and what it shows beside the ids of hits."""
     if "error" in answer:
         return {key: answer["error"][key] for key in ("type", "code", "message")}
     data = answer["data"]
     data.pop("field_capability_legend", None)
     for row in data.get("data", ()):
-        row.pop("evidence_excerpts", None)
-        row.pop("fetch_id", None)
+        for member in ("line", "read", "fetch_id"):
+            row.pop(member, None)
     # A cursor holds the second at which it ends.
-    assert bool(data.pop("next_cursor", None)) == bool(data.pop("links", {}).get("next"))
-    return data
+    cursor, links = data.pop("next_cursor", None), data.pop("links", None)
+    assert links is None or bool(cursor) == bool(links.get("next"))
+    return {**data, "goes_on": bool(cursor)}

@@ -86,7 +86,7 @@ async def pages_by_text(peer: Peer) -> None:
 async def reads_a_long_field_by_text(peer: Peer) -> None:
     """Find a record, open it, and read its long field whole, with nothing but the text."""
     found = (await peer.call("search", q="minutes")).text
-    record_id = re.search(r"^first_fetch_id=(.*)$", found, re.MULTILINE)[1]
+    record_id = re.search(r"^   id=(.*)$", found, re.MULTILINE)[1]
     opened = await peer.call("fetch", id=record_id)
     document = json.loads(opened.text)
     rung = document["metadata"]["content_ladder"]["field_windows"][0]
@@ -104,13 +104,13 @@ async def reads_a_long_field_by_text(peer: Peer) -> None:
 async def reads_a_long_field_by_structure(peer: Peer) -> None:
     found = (await peer.call("search", q="minutes")).structured
     result = found["results"][0]
-    window = result["match_windows"][0]["read"]
+    tool = found["content_ladder"]["read_tool"]
     document = (await peer.call("fetch", id=result["id"])).structured
-    place = {key: window["args"][key] for key in ("id", "field_path")}
-    part = (await peer.call(window["tool"], **place)).structured
+    place = {"id": result["id"], "field_path": result["match_windows"][0]["read"]["args"]["field_path"]}
+    part = (await peer.call(tool, **place)).structured
     pieces = [part["window"]["text"]]
     while part["window"]["next_cursor"]:
-        part = (await peer.call(window["tool"], **place, cursor=part["window"]["next_cursor"])).structured
+        part = (await peer.call(tool, **place, cursor=part["window"]["next_cursor"])).structured
         pieces.append(part["window"]["text"])
     assert_whole("".join(pieces), part["field"]["size_chars"], document["text"])
 

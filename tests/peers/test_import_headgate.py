@@ -102,13 +102,13 @@ async def test_the_six_tools_of_headgate_are_imported_and_each_is_called(era: st
 async def _each_is_called(registry: Registry) -> None:
     schema = await registry.call("own/schema", {})
     assert "messages" in str(schema)
-    found = await registry.call("own/search", {"q": "minutes", "limit": 3})
+    found = await registry.call("own/search", {"query": "minutes", "limit": 3})
     first = found["results"][0]
     opened = await registry.call("own/fetch", {"id": first["id"]})
     assert opened["id"] == first["id"]
-    read = first["match_windows"][0]["read"]
-    assert read["tool"] == "read_record_field"
-    window = await registry.call("own/read_record_field", read["args"])
+    place = {"id": first["id"], **first["match_windows"][0]["read"]["args"]}
+    assert found["content_ladder"]["read_tool"] == "read_record_field"
+    window = await registry.call("own/read_record_field", place)
     assert "minutes" in window["window"]["text"].lower()
     with pytest.raises(CallError) as caught:
         await registry.call("own/query_records", {"stream": "messages", "limit": 2})

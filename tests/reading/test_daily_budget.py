@@ -143,7 +143,10 @@ async def test_changes_are_cut_and_go_on_the_next_day(world: World):
 
 @pytest.mark.parametrize(
     ("tool", "arguments"),
-    [("query_records", {"stream": "messages", "limit": 20}), ("search", {"query": "roof", "limit": 20})],
+    [
+        ("query_records", {"stream": "messages", "limit": 20}),
+        ("search", {"query": "roof", "limit": 20, "collapse": False}),
+    ],
 )
 async def test_an_agent_reads_that_the_answer_was_cut_in_text_and_structure(
     world: World, tool: str, arguments: dict[str, Any]
@@ -157,6 +160,13 @@ async def test_an_agent_reads_that_the_answer_was_cut_in_text_and_structure(
     assert "warning=budget_reached" in text
     assert "Cut to the 5 records left" in text
     assert "used up" in (await over_mcp(world.program, token, "tools/call", asked))["content"][0]["text"]
+
+
+async def test_a_day_ends_before_hits_that_are_alike_exceed_it(world: World):
+    asked = {"name": "search", "arguments": {"query": "roof", "limit": 2}}
+    shown = await over_mcp(world.program, await world.token(5), "tools/call", asked)
+    hits = shown["structuredContent"]["data"]["data"]
+    assert len(hits) + sum(hit.get("alike", {}).get("count", 0) for hit in hits) == 5
 
 
 async def test_records_that_other_requests_took_meanwhile_are_not_shown(

@@ -274,7 +274,7 @@ async def test_a_search_without_hits_only_counts_and_discloses_no_record(counted
     assert result["structuredContent"]["results"] == []
     text = result["content"][0]["text"]
     assert "count=exact:3" in text
-    assert "words: boat, insurance; 3 matched all" in text
+    assert "words: boat 4, insurance 4; 3 matched all" in text
     assert "Counted only" in text
     assert not (await counted.logged()).parts
     partly = await counted.rest("/v1/search", q="launched house", limit="0")

@@ -27,6 +27,9 @@ from headgate.model.query import (
     SearchSort,
 )
 
+#: How much of each field the line of a record shows, and how much of a text a hit shows where it has no line.
+LINE_CHARS = 240
+SNIPPET_CHARS = 100
 #: How long a bookmark of changes stays valid; the store may discard older changes.
 BOOKMARK_DAYS = 180
 
@@ -211,6 +214,15 @@ class SearchPlan(msgspec.Struct, frozen=True):
     preview_chars: int | None = None
     sort: SearchSort = SearchSort.RELEVANCE
     mode: SearchMode = SearchMode.LEXICAL
+    #: So many more hits are read, for a page on which hits that are alike count as one.
+    ahead: int = 0
+    #: How much of a text is shown around a match.
+    snippet_chars: int = SNIPPET_CHARS
+
+    @property
+    def most_hits(self) -> int:
+        """How many hits are read at most."""
+        return self.limit + self.ahead if self.limit else 0
 
 
 class OffsetWindow(msgspec.Struct, frozen=True):

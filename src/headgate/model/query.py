@@ -213,6 +213,8 @@ class SearchQuery(msgspec.Struct, frozen=True):
     mode: SearchMode = SearchMode.LEXICAL
     #: The only fields that are searched; None for all.
     in_fields: tuple[FieldName, ...] | None = None
+    #: Whether hits that are alike are shown as one; None: as the form of the answer has it.
+    collapse: bool | None = None
 
 
 class SchemaQuery(msgspec.Struct, frozen=True):

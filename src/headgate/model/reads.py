@@ -41,6 +41,11 @@ Limit = Annotated[int, Meta(ge=1, le=100)]
 HitLimit = Annotated[int, Meta(ge=0, le=100)]
 Context = Annotated[int, Meta(ge=0, le=8192)]
 _JSON_NAMES = {"ge": "minimum", "le": "maximum"}
+_JSON_TYPES: dict[type[inspect.Type], str] = {
+    inspect.BoolType: "boolean",
+    inspect.DictType: "object",
+    inspect.StructType: "object",
+}
 #: Where an argument stands in the other surface: in the path of REST, or nowhere.
 IN_PATH, ONLY_TOOL = "path", "tool"
 
@@ -185,12 +190,15 @@ class SearchRead(Read, frozen=True):
     q: Annotated[Text | None, _REST_WORDS] = None
     streams: Annotated[Texts | None, _arg("Only these streams.")] = None
     in_fields: Annotated[Texts | None, _IN] = None
-    limit: Annotated[HitLimit | None, _arg("Hits of all connections; default 25. 0 only counts.")] = None
+    limit: Annotated[HitLimit | None, _arg("Hits of all connections; default 10. 0 only counts.")] = None
     cursor: Annotated[Text | None, _CURSOR] = None
     # A server with a model offers the other modes as well.
     mode: Annotated[SearchMode | None, _arg("Default lexical.", at=ONLY_TOOL, enum=["lexical"])] = None
     sort: Annotated[
         SearchSort | None, _arg("time: newest first.", rest="Default relevance; time is newest first.")
+    ] = None
+    collapse: Annotated[
+        bool | None, _arg("false: show alike hits.", rest="`true` shows hits that are alike as one.")
     ] = None
     filter: Annotated[
         dict[str, Any] | None, _arg("As in query_records; needs one stream.", rest=_REST_FILTER)
@@ -299,10 +307,8 @@ def _schema_of(kind: inspect.Type) -> dict[str, Any]:
             return {"type": "string", "enum": [str(choice) for choice in names]}
         case inspect.ListType():
             return {"type": "array", "items": {"type": "string"}}
-        case inspect.DictType() | inspect.StructType():
-            return {"type": "object"}
         case _:
-            return {"type": "string"}
+            return {"type": _JSON_TYPES.get(type(kind), "string")}
 
 
 def schema_query(read: SchemaRead, *, full: bool, exhaustive: bool) -> SchemaQuery:
@@ -382,19 +388,27 @@ def aggregate_query(read: AggregateRead, words: str | None, filters: tuple[Filte
     )
 
 
-def search_query(read: SearchRead, words: str, filters: tuple[Filter, ...], mode: SearchMode) -> SearchQuery:
+def search_query(
+    read: SearchRead,
+    words: str,
+    filters: tuple[Filter, ...],
+    mode: SearchMode,
+    *,
+    default_limit: int = DEFAULT_PAGE,
+) -> SearchQuery:
     """Return the query for hits."""
     return SearchQuery(
         words,
         streams=None if read.streams is None else tuple(map(ids.stream_name, read.streams)),
         connection_id=connection(read.connection_id),
         connector_key=connector(read.connector_key),
-        limit=DEFAULT_PAGE if read.limit is None else read.limit,
+        limit=default_limit if read.limit is None else read.limit,
         filters=filters,
         cursor=read.cursor,
         mode=mode,
         sort=SearchSort(read.sort or SearchSort.RELEVANCE),
         in_fields=fields(read.in_fields),
+        collapse=read.collapse,
     )
 
 

@@ -111,6 +111,8 @@ class Hit(msgspec.Struct, frozen=True):
     missing: tuple[str, ...] = ()
     #: What found it, and how good a match it is there; empty where only words were searched.
     scores: Mapping[SearchMode, float] = {}
+    #: Where a page goes on that ends with this hit.
+    place: SearchPosition | None = None
 
 
 class UnderstoodWord(msgspec.Struct, frozen=True):
@@ -121,6 +123,8 @@ class UnderstoodWord(msgspec.Struct, frozen=True):
     forms: tuple[str, ...] = ()
     #: Words that differ by one typing error: the word itself occurs nowhere.
     corrected: tuple[str, ...] = ()
+    #: How many of the records that were searched hold it, in any of its forms; None where that was not counted.
+    count: int | None = None
 
 
 class Understood(msgspec.Struct, frozen=True):

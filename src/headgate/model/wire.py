@@ -145,8 +145,12 @@ class HitBody(TypedDict, total=False):
     retrieval_sources: list[str]
     score: dict[str, Any]
     scores: dict[str, dict[str, Any]]
-    #: Where it was asked for.
+    #: In the short form, for models: the line of its record, where its text goes on, what found it, and how many
+    #: hits are like it and of which time.
     line: LineBody
+    read: dict[str, Any]
+    found_by: list[str]
+    alike: dict[str, Any]
 
 
 class RecallBody(TypedDict, total=False):
@@ -165,6 +169,7 @@ class UnderstoodWordBody(TypedDict, total=False):
     """A word of a query, and what of the text was taken for it."""
 
     word: str
+    count: int
     forms: list[str]
     corrected_to: list[str]
 

@@ -23,7 +23,9 @@ from headgate.errors import (
 )
 from headgate.model.ids import ConnectionId, FieldName, StreamName
 from headgate.model.plan import (
+    LINE_CHARS,
     MAX_QUERY_CHARS,
+    SNIPPET_CHARS,
     AggregatePlan,
     BlobPlan,
     ChangesPlan,
@@ -67,6 +69,8 @@ from headgate.policy.choose import ambiguous, choose, on_connection
 from headgate.policy.clauses import search_filters, searched_scopes
 from headgate.policy.cursors import Seals
 
+#: For every hit of a page so many more are read, because some can be alike.
+_AHEAD = 4
 _Plan = TypeVar("_Plan")
 _METRIC_USES = {
     Metric.SUM: Use.SUM,
@@ -243,17 +247,19 @@ def decide_search(
     limit, warnings = _page_limit(query.limit, least=0)
     scopes, filters, partial = search_filters(scopes, query)
     binding = cursors.search_binding(allowance, query)
+    # Hits that are alike have the same line.
+    with_line = line_chars is not None or bool(query.collapse)
     plan = SearchPlan(
-        reaches=tuple(
-            _search_reach(scope, query.in_fields, with_line=line_chars is not None) for scope in scopes
-        ),
+        reaches=tuple(_search_reach(scope, query.in_fields, with_line=with_line) for scope in scopes),
         terms=terms,
         limit=limit,
         filters=filters,
         after=None if query.cursor is None else cursors.open_hit(seals, query.cursor, binding),
-        preview_chars=line_chars,
+        preview_chars=line_chars or (LINE_CHARS if query.collapse else None),
         sort=query.sort,
         mode=query.mode,
+        ahead=min(limit * _AHEAD, MAX_PAGE) if query.collapse else 0,
+        snippet_chars=line_chars or SNIPPET_CHARS,
     )
     return Decision(plan, scopes, (*warnings, *partial), binding)
 

@@ -156,5 +156,6 @@ _WRITTEN: Mapping[str, Callable[[Any], Params]] = {
     "since": lambda bookmark: [("changes_since", bookmark)],
     "with_extent": lambda _: [("window", "exact")],
     "as_json": lambda _: [("as", "json")],
+    "collapse": lambda is_wanted: [("collapse", "true" if is_wanted else "false")],
     "exhaustive": lambda _: [("detail", "full")],
 }

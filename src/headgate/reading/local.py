@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from types import CoroutineType
-from typing import Any, TypeVarTuple, Unpack
+from typing import Any, TypedDict, TypeVarTuple, Unpack
 
 import msgspec
 from msgspec.structs import replace
@@ -91,10 +91,10 @@ class LocalResourceServer(msgspec.Struct):
         return self._answer(aggregate, query, words=self._logged(words or None))
 
     def search(
-        self, query: SearchQuery, *, line_chars: int | None = None
+        self, query: SearchQuery, *, line_chars: int | None = None, page_bytes: int | None = None
     ) -> CoroutineType[Any, Any, ReadAnswer]:
         """Find records by words."""
-        return self._answer(search, query, line_chars, words=self._logged(query.q))
+        return self._answer(search, query, line_chars, page_bytes, words=self._logged(query.q))
 
     async def blob(self, query: BlobQuery, *, start: int = 0, end: int | None = None) -> BlobAnswer:
         """Open a file that a visible record refers to."""
@@ -201,22 +201,32 @@ class LocalWithoutModel(LocalResourceServer):
     #: Returns the address of the server that runs on the home; None if none does.
     _served_address: Callable[[], str | None]
 
-    async def search(self, query: SearchQuery, *, line_chars: int | None = None) -> ReadAnswer:
+    async def search(
+        self, query: SearchQuery, *, line_chars: int | None = None, page_bytes: int | None = None
+    ) -> ReadAnswer:
         """Find records by words here, and by meaning through the server of the home."""
+        form = _Form(line_chars=line_chars, page_bytes=page_bytes)
         if query.mode is SearchMode.LEXICAL:
-            return await super().search(query, line_chars=line_chars)
+            return await super().search(query, **form)
         address = self._served_address()
         if address is not None:
             with suppress(ResourceServerUnreachable):
-                return await _search_at(address, self._token, query, line_chars)
+                return await _search_at(address, self._token, query, form)
         context = replace(self._context, warnings=(*self._context.warnings, _BY_WORDS))
         by_words = LocalResourceServer(self._home, context)
-        return await by_words.search(replace(query, mode=SearchMode.LEXICAL), line_chars=line_chars)
+        return await by_words.search(replace(query, mode=SearchMode.LEXICAL), **form)
 
 
-async def _search_at(address: str, token: str, query: SearchQuery, line_chars: int | None) -> ReadAnswer:
+class _Form(TypedDict):
+    """In which form hits are wanted."""
+
+    line_chars: int | None
+    page_bytes: int | None
+
+
+async def _search_at(address: str, token: str, query: SearchQuery, form: _Form) -> ReadAnswer:
     # Only here: other reads need no HTTP client.
     from headgate.reading.remote import RemoteResourceServer, http_client  # noqa: PLC0415 - slow to import
 
     async with http_client(token) as client:
-        return await RemoteResourceServer(address, client).search(query, line_chars=line_chars)
+        return await RemoteResourceServer(address, client).search(query, **form)

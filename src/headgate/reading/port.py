@@ -25,8 +25,10 @@ from headgate.model.query import (
     WindowQuery,
 )
 
-#: The preference (RFC 7240) for ``preview_chars`` and ``line_chars`` over HTTP; servers ignore what they do not know.
+#: The preferences (RFC 7240) for ``preview_chars`` and ``line_chars``, and for ``page_bytes``, over HTTP; servers
+#: ignore what they do not know.
 PREVIEW_CHARS = "preview-chars"
+PAGE_BYTES = "page-bytes"
 #: The header in which a server names the types of fields that it reads in windows, beyond those of the protocol.
 WINDOW_TYPES = "field-window-types"
 
@@ -169,12 +171,16 @@ class ResourceServer(Protocol):
         """Compute a number, or one for each group, over all granted connections: ``aggregation``."""
         ...
 
-    async def search(self, query: SearchQuery, *, line_chars: int | None = None) -> ReadAnswer:
+    async def search(
+        self, query: SearchQuery, *, line_chars: int | None = None, page_bytes: int | None = None
+    ) -> ReadAnswer:
         """Find records by words: the ``list`` of ``search_result``.
 
         Hits carry no content of their record but snippets. With ``line_chars`` a hit also has ``line``:
         what its record is, of fields that are each cut to that many characters; a server that knows no
         such option leaves it out. ``evidence_excerpts[].read`` says where in the field the match is.
+        With ``page_bytes`` too, hits are in a short form for models (``read`` says where the text goes on), and the
+        page ends, and its cursor goes on, before they take more than that.
         """
         ...
 

@@ -41,7 +41,15 @@ from headgate.model.query import (
 from headgate.model.wire import RecordBody
 from headgate.policy.decide import window_of
 from headgate.reading import links
-from headgate.reading.port import PREVIEW_CHARS, WINDOW_TYPES, BlobAnswer, Body, ReadAnswer, ShowRecord
+from headgate.reading.port import (
+    PAGE_BYTES,
+    PREVIEW_CHARS,
+    WINDOW_TYPES,
+    BlobAnswer,
+    Body,
+    ReadAnswer,
+    ShowRecord,
+)
 from headgate.reading.window import part_of_json, window_body
 from headgate.text.ladder import Windows
 
@@ -175,13 +183,13 @@ class RemoteResourceServer:
         self, query: ListQuery | ChangesQuery, *, preview_chars: int | None = None
     ) -> ReadAnswer:
         """Ask for a page; a server that does not know the preference sends whole texts, which the caller shortens."""
-        return await self._read(links.list_link(query), _List, preview_chars=preview_chars)
+        return await self._read(links.list_link(query), _List, prefer=_preferring(preview_chars))
 
     async def record(
         self, query: RecordQuery, *, preview_chars: int | None = None, show: ShowRecord | None = None
     ) -> ReadAnswer:
         """Ask for one record; the other server keeps the log."""
-        answer = await self._read(links.record_link(query), _Record, preview_chars=preview_chars)
+        answer = await self._read(links.record_link(query), _Record, prefer=_preferring(preview_chars))
         if show is not None:
             show(answer)
         return answer
@@ -279,11 +287,13 @@ class RemoteResourceServer:
                 )
         return answer
 
-    async def search(self, query: SearchQuery, *, line_chars: int | None = None) -> ReadAnswer:
+    async def search(
+        self, query: SearchQuery, *, line_chars: int | None = None, page_bytes: int | None = None
+    ) -> ReadAnswer:
         """Ask for hits; a server that does not know the preference sends no titles."""
         path = links.search_link(query)
         try:
-            answer = await self._read(path, _List, preview_chars=line_chars)
+            answer = await self._read(path, _List, prefer=_preferring(line_chars, page_bytes))
         except RemoteRefused as error:
             if error.code == Unsupported.code and query.mode is not SearchMode.LEXICAL:
                 # The mode is part of the address there, so that the server cannot name a parameter.
@@ -332,15 +342,14 @@ class RemoteResourceServer:
         return answer
 
     async def _read(
-        self, path: str, *forms: type[msgspec.Struct], preview_chars: int | None = None
+        self, path: str, *forms: type[msgspec.Struct], prefer: Mapping[str, str] | None = None
     ) -> ReadAnswer:
-        answer = await self._get(path, preview_chars)
+        answer = await self._get(path, prefer)
         _understood(answer, *forms)
         return answer
 
-    async def _get(self, path: str, preview_chars: int | None = None) -> ReadAnswer:
-        preferring = {} if preview_chars is None else {"Prefer": f"{PREVIEW_CHARS}={preview_chars}"}
-        answer = await self._send(self.client.build_request("GET", self.base_url + path, headers=preferring))
+    async def _get(self, path: str, prefer: Mapping[str, str] | None = None) -> ReadAnswer:
+        answer = await self._send(self.client.build_request("GET", self.base_url + path, headers=prefer))
         content = await _whole(answer)
         if answer.status_code != _OK:
             raise _refusal(answer.status_code, content, answer.headers)
@@ -351,6 +360,13 @@ class RemoteResourceServer:
             return await self.client.send(request, stream=True)
         except httpx2.HTTPError as error:
             raise ResourceServerUnreachable from error
+
+
+def _preferring(chars: int | None, page_bytes: int | None = None) -> dict[str, str]:
+    """Write the header that asks for short texts and short pages."""
+    wanted = {PREVIEW_CHARS: chars, PAGE_BYTES: page_bytes}
+    preferences = [f"{name}={number}" for name, number in wanted.items() if number is not None]
+    return {"Prefer": ", ".join(preferences)} if preferences else {}
 
 
 def _understood(answer: ReadAnswer, *forms: type[_Form]) -> _Form:

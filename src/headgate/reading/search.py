@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -12,67 +13,177 @@ from headgate.audit.journal import Disclosed, disclosed
 from headgate.model.declaration import LineFields
 from headgate.model.ids import FieldName
 from headgate.model.instants import iso
+from headgate.model.plan import LINE_CHARS, SearchPlan, SearchPosition
 from headgate.model.query import SearchMode, SearchQuery
 from headgate.model.rows import Hit, SearchPage, Snippet, Understood
-from headgate.model.warning import ReadWarning, index_building, records_damaged, search_partial
+from headgate.model.warning import index_building, records_damaged, search_partial
+from headgate.model.wire import LineBody
 from headgate.policy import cursors
 from headgate.policy.allowance import StreamScope
-from headgate.policy.decide import decide_search
+from headgate.policy.decide import Decision, decide_search
 from headgate.reading.home import CurrentRead, Labels, Served, bounded, labels_of, time_field
 from headgate.reading.links import record_path, search_link, search_path, window_path
 from headgate.reading.port import Body
-from headgate.text.line import line_body, line_fields
-from headgate.text.search import cut_marked
+from headgate.text.line import beginning_of, line_body, line_fields
+from headgate.text.search import cut_marked, unmarked
+from headgate.text.writing import ELLIPSIS
 
 _SCORE_KINDS = {SearchMode.LEXICAL: "relevance", SearchMode.SEMANTIC: "cosine_similarity"}
-_FURTHER_CHARS = 48
+#: The first hits show as much of a text as a line does; the others less.
+_FIRST_HITS = 5
+_LATER_CHARS = 120
+#: What a surface adds to a hit: its id, and its address.
+_HIT_BYTES = 160
 
 
-async def search(read: CurrentRead, query: SearchQuery, line_chars: int | None) -> Served:
-    """Find records; with ``line_chars`` hits are for a model, and bring along the lines of their records."""
+@dataclass(slots=True)
+class _PageHit:
+    """A hit of a page: what is written of it, which of its fields that shows, and the hits that are alike."""
+
+    hit: Hit
+    row: Body
+    fields: tuple[FieldName, ...]
+    alike: list[Hit] = field(default_factory=list[Hit])
+
+
+async def search(
+    read: CurrentRead, query: SearchQuery, line_chars: int | None, page_bytes: int | None
+) -> Served:
+    """Find records; with ``line_chars`` hits have the lines of their records, and with ``page_bytes`` little else."""
+    if page_bytes is not None:
+        line_chars = line_chars or LINE_CHARS
+        query = query if query.collapse is not None else replace(query, collapse=True)
     allowance, seals = read.decisions.allowance, read.home.seals()
     decision = decide_search(allowance, query, seals, line_chars=line_chars)
-    plan = bounded(decision.plan, read.most)
+    plan = _bounded(decision.plan, read.most)
     page = SearchPage((), None, 0)
     if plan.reaches:
         async with read.home.searches.of(read.context.access):
             page = await read.home.store.search(plan)
-    token = None
-    if page.next is not None:
-        token = cursors.seal_hit(seals, page.next, decision.binding)
-    labels = labels_of(allowance, decision.scopes)
-    streams = {
-        (connection.id, scope.stream): scope for scope in decision.scopes for connection in scope.connections
-    }
-    hits = [(hit, streams[hit.record.connection_id, hit.record.stream]) for hit in page.hits]
-    if line_chars is None:
-        rows = [_hit_row(hit, labels, query.mode) for hit, _ in hits]
-        fields = [_matched_fields(hit, scope) for hit, scope in hits]
-    else:
-        rows = [_hit_row_with_line(hit, scope.declaration.line, labels, query.mode) for hit, scope in hits]
-        fields = [_line_fields(hit, scope) for hit, scope in hits]
-    lacks = (index_building(),) if page.is_index_building else ()
-    lacks += (search_partial(),) if page.is_cut else ()
-    if plan.limit < decision.plan.limit and page.next is not None:
-        lacks += read.shortage(len(page.hits))
-    warnings = (*read.context.warnings, *decision.warnings, *lacks, *records_damaged(page.damaged))
-    searched = {connection.id for scope in decision.scopes for connection in scope.connections}
+    short_chars = None if page_bytes is None else line_chars
+    has_lines = line_chars is not None or bool(query.collapse)
+    drawing = _Drawing(
+        decision.scopes, labels_of(allowance, decision.scopes), query, short_chars, has_lines=has_lines
+    )
+    hits, after = _on_page(page, plan.limit, drawing, page_bytes)
+    token = None if after is None else cursors.seal_hit(seals, after, decision.binding)
     body: Body = {
         "object": "list",
-        "data": rows,
-        "has_more": page.next is not None,
-        "url": search_path(query.mode),
-        "links": {"self": search_link(query), "next": None if token is None else search_link(query, token)},
-        "meta": _meta(page, warnings, connections=len(searched)),
+        "data": [hit.row for hit in hits],
+        "has_more": token is not None,
+        "meta": _meta(read, decision, plan, page, len(hits), is_short=page_bytes is not None),
     }
+    if page_bytes is None:
+        next_link = None if token is None else search_link(query, token)
+        body |= {"url": search_path(query.mode), "links": {"self": search_link(query), "next": next_link}}
     if query.in_fields is not None:
         body["meta"]["in"] = list(query.in_fields)
     if token is not None:
         body["next_cursor"] = token
-    return Served(body, _hits_shown(page, fields))
+    return Served(body, _hits_shown(hits))
 
 
-def _hit_row(hit: Hit, labels: Labels, mode: SearchMode, excerpts: list[Body] | None = None) -> Body:
+def _bounded(plan: SearchPlan, most: int | None) -> SearchPlan:
+    """Limit a plan to as many records as may be shown; those that are alike count like any other."""
+    limited = bounded(plan, most)
+    return limited if most is None else replace(limited, ahead=min(plan.ahead, most - limited.limit))
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawing:
+    """Writes hits, each as the query and the surface want it."""
+
+    scopes: tuple[StreamScope, ...]
+    labels: Labels
+    query: SearchQuery
+    #: How much a hit of the short form shows of a text; None for the long form.
+    short_chars: int | None
+    has_lines: bool
+
+    def streams(self) -> dict[tuple[str, str], StreamScope]:
+        return {
+            (connection.id, scope.stream): scope for scope in self.scopes for connection in scope.connections
+        }
+
+    def draw(self, hit: Hit, scope: StreamScope, place: int) -> _PageHit:
+        """Write a hit, the ``place``-th of its page."""
+        matched = _matched_fields(hit, scope)
+        if not self.has_lines:
+            return _PageHit(hit, _hit_row(hit, self.labels, self.query.mode), matched)
+        declared = scope.declaration.line
+        data = msgspec.json.decode(hit.record.body, type=dict[str, Any])
+        line = line_body(declared, data)
+        of_line = line_fields(declared, data)
+        if self.short_chars is None:
+            row = {**_hit_row(hit, self.labels, self.query.mode), "line": line}
+            return _PageHit(hit, row, tuple(dict.fromkeys((*matched, *of_line))))
+        chars = self.short_chars if place < _FIRST_HITS else min(self.short_chars, _LATER_CHARS)
+        evidence = _evidence(hit, declared, line, chars) or _beginning(hit, declared, data, line, chars)
+        row = {"line": line, **_short_row(hit, self.labels, self.query.mode), **evidence}
+        texts = [evidence["snippet"]["field"]] if evidence else []
+        return _PageHit(hit, row, tuple(dict.fromkeys((*texts, *of_line))))
+
+
+def _on_page(
+    page: SearchPage, limit: int, drawing: _Drawing, page_bytes: int | None
+) -> tuple[list[_PageHit], SearchPosition | None]:
+    """Choose the hits of a page, and say where the next one begins.
+
+    Hits that are alike are shown as one, and a page for a model ends before it gets too large, and before the hits
+    that lack words if it began with one that has all.
+    """
+    streams = drawing.streams()
+    hits: list[_PageHit] = []
+    same: dict[bytes, _PageHit] = {}
+    space = page_bytes
+    for place, hit in enumerate(page.hits):
+        drawn = drawing.draw(hit, streams[hit.record.connection_id, hit.record.stream], len(hits))
+        likeness = _likeness(drawn) if drawing.query.collapse else b""
+        if drawing.query.collapse and likeness in same:
+            same[likeness].alike.append(hit)
+            continue
+        is_apart = page_bytes is not None and bool(hits) and bool(hit.missing) and not hits[0].hit.missing
+        if space is not None:
+            space -= _size(drawn)
+        is_full = len(hits) == limit or (space is not None and space < 0)
+        if hits and (is_apart or is_full):
+            return _with_alike(hits), page.hits[place - 1].place
+        hits.append(drawn)
+        same[likeness] = drawn
+    return _with_alike(hits), page.next
+
+
+def _size(drawn: _PageHit) -> int:
+    return len(msgspec.json.encode(drawn.row)) + 2 * len(drawn.hit.record.id.encode()) + _HIT_BYTES
+
+
+def _likeness(drawn: _PageHit) -> bytes:
+    """Write what a reader sees of a hit but its time and its id."""
+    row = drawn.row
+    line = {part: text for part, text in row["line"].items() if part != "time"}
+    snippet = row.get("snippet", {})
+    return msgspec.json.encode(
+        (
+            row["connection_id"],
+            row["stream"],
+            line,
+            snippet.get("field"),
+            snippet.get("text"),
+            row.get("missing"),
+        )
+    )
+
+
+def _with_alike(hits: list[_PageHit]) -> list[_PageHit]:
+    for drawn in hits:
+        if drawn.alike:
+            times = sorted(hit.authored_at for hit in drawn.alike if hit.authored_at is not None)
+            span = {"earliest": iso(times[0]), "latest": iso(times[-1])} if times else {}
+            drawn.row["alike"] = {"count": len(drawn.alike), **span}
+    return hits
+
+
+def _hit_row(hit: Hit, labels: Labels, mode: SearchMode) -> Body:
     """Return a hit: where it is, what matched, and how to read on."""
     record = hit.record
     origin = labels.of(record.connection_id)
@@ -84,9 +195,7 @@ def _hit_row(hit: Hit, labels: Labels, mode: SearchMode, excerpts: list[Body] | 
         **origin,
         "emitted_at": iso(record.emitted_at),
         "matched_fields": list(hit.matched_fields),
-        "evidence_excerpts": (
-            [_excerpt(hit, snippet) for snippet in hit.snippets] if excerpts is None else excerpts
-        ),
+        "evidence_excerpts": [_excerpt(hit, snippet) for snippet in hit.snippets],
         "record_url": record_path(record.stream, record.id),
     }
     if hit.authored_at is not None:
@@ -96,6 +205,40 @@ def _hit_row(hit: Hit, labels: Labels, mode: SearchMode, excerpts: list[Body] | 
     if hit.snippets:
         row["snippet"] = {"field": hit.snippets[0].field, "text": hit.snippets[0].text}
     return row if mode is SearchMode.LEXICAL else row | _retrieval(hit, mode)
+
+
+def _short_row(hit: Hit, labels: Labels, mode: SearchMode) -> Body:
+    """Return what a hit for a model says beside its line and its evidence, each fact once."""
+    record = hit.record
+    row: Body = {"stream": record.stream, "record_key": record.id, **labels.of(record.connection_id)}
+    if hit.missing:
+        row["missing"] = list(hit.missing)
+    return row if mode is SearchMode.LEXICAL else row | {"found_by": list(hit.scores)}
+
+
+def _evidence(hit: Hit, declared: LineFields, line: LineBody, chars: int) -> Body:
+    """Return the words around a match, and where the text goes on if it is cut; nothing where the line has them."""
+    # What a text says about the match is worth more than the name of a person or a place.
+    beside = {*declared.who, declared.where}
+    snippet = min(hit.snippets, key=lambda snippet: snippet.field in beside, default=None)
+    if snippet is None:
+        return {}
+    text = unmarked(cut_marked(snippet.text, chars))
+    if any(text.strip(ELLIPSIS) in str(part) for part in line.values()):
+        return {}
+    place = {"field_path": snippet.field, "offset_chars": snippet.match_chars}
+    is_whole = snippet.complete and text == unmarked(snippet.text)
+    return {"snippet": {"field": snippet.field, "text": text}, **({} if is_whole else {"read": place})}
+
+
+def _beginning(hit: Hit, declared: LineFields, data: Mapping[str, Any], line: LineBody, chars: int) -> Body:
+    """Return the beginning of a record's text, beside a line that shows the match: short records are whole then."""
+    text = beginning_of(declared, data, chars)
+    if declared.text is None or not text or text.strip(ELLIPSIS) in line.get("title", ""):
+        return {}
+    is_cut = text.endswith(ELLIPSIS) or declared.text in hit.record.previews
+    read = {"read": {"field_path": declared.text, "offset_chars": len(text.removesuffix(ELLIPSIS))}}
+    return {"snippet": {"field": declared.text, "text": text}, **(read if is_cut else {})}
 
 
 def _retrieval(hit: Hit, mode: SearchMode) -> Body:
@@ -110,45 +253,48 @@ def _retrieval(hit: Hit, mode: SearchMode) -> Body:
     return body | {"retrieval_sources": list(scores), "scores": scores}
 
 
-def _hit_row_with_line(hit: Hit, line: LineFields, labels: Labels, mode: SearchMode) -> Body:
-    """Return a hit for a model: its line first, then short excerpts."""
-    # What a text says about the match is worth more than the name of a person or a place.
-    beside = {*line.who, line.where}
-    snippets = sorted(hit.snippets, key=lambda snippet: snippet.field in beside)
-    hit = replace(hit, snippets=tuple(snippets))
-    excerpts = [_short_excerpt(hit, index) for index in range(len(snippets))]
-    return {"line": line_body(line, _data(hit)), **_hit_row(hit, labels, mode, excerpts)}
-
-
-def _data(hit: Hit) -> dict[str, Any]:
-    return msgspec.json.decode(hit.record.body, type=dict[str, Any])
-
-
-def _meta(page: SearchPage, warnings: Iterable[ReadWarning], *, connections: int) -> Body:
+def _meta(
+    read: CurrentRead,
+    decision: Decision[SearchPlan],
+    plan: SearchPlan,
+    page: SearchPage,
+    hit_count: int,
+    *,
+    is_short: bool,
+) -> Body:
     """Return the number of matches, and whether all of them were ranked together.
 
     By words, recall is complete unless they stand in more places than one search reads: cursors lead from one ranked
     window to the next, down to the oldest match. By meaning it is not while vectors are still to be made.
     """
+    lacks = (index_building(),) if page.is_index_building else ()
+    lacks += (search_partial(),) if page.is_cut else ()
+    if plan.limit < decision.plan.limit and page.next is not None:
+        lacks += read.shortage(hit_count)
+    warnings = (*read.context.warnings, *decision.warnings, *lacks, *records_damaged(page.damaged))
+    searched = {connection.id for scope in decision.scopes for connection in scope.connections}
     recall: Body = {
         "complete": not page.pending_count and not page.is_cut,
         "ranking_scope": "all_matches" if page.ranked_all else "candidate_window",
         "truncated": page.is_cut,
-        "sources_searched_count": connections,
+        "sources_searched_count": len(searched),
     }
     if page.ranked_count is not None:
         recall["ranked_candidate_count"] = page.ranked_count
     if page.pending_count:
         recall["pending_count"] = page.pending_count
-    return {
+    body: Body = {
         # As many as the pages give, so that a reader of the number misses none.
         "count": None if page.count is None or page.is_cut else page.count + page.partial_count,
         "count_accuracy": "unknown" if page.count is None or page.is_cut else "exact",
         **({"partial_count": page.partial_count} if page.partial_count else {}),
         "understood": understood_body(page.understood),
-        "recall": recall,
-        "warnings": [warning.document() for warning in warnings],
     }
+    if not is_short or not recall["complete"] or not page.ranked_all:
+        body["recall"] = recall
+    if not is_short or warnings:
+        body["warnings"] = [warning.document() for warning in warnings]
+    return body
 
 
 def understood_body(understood: Understood) -> Body:
@@ -156,6 +302,7 @@ def understood_body(understood: Understood) -> Body:
     words = [
         {
             "word": word.word,
+            **({} if word.count is None else {"count": word.count}),
             **({"forms": list(word.forms)} if word.forms else {}),
             **({"corrected_to": list(word.corrected)} if word.corrected else {}),
         }
@@ -192,34 +339,18 @@ def _excerpt(hit: Hit, snippet: Snippet) -> Body:
     }
 
 
-def _short_excerpt(hit: Hit, index: int) -> Body:
-    """Return one excerpt of a match, and where to read on below the hit's ``record_url``.
-
-    The hit already has the record's identity and the first snippet, so the excerpt omits them; further fields
-    are cut shorter, and a field that is complete has no place to read on.
-    """
-    snippet = hit.snippets[index]
-    body: Body = {"field_path": snippet.field}
-    if index:
-        body["preview_text"] = cut_marked(snippet.text, _FURTHER_CHARS)
-    body["truncated"] = not snippet.complete
-    return body if snippet.complete else body | {"read": {"offset_chars": snippet.match_chars}}
-
-
-def _hits_shown(page: SearchPage, fields: Sequence[tuple[FieldName, ...]]) -> tuple[Disclosed, ...]:
-    """Name the fields that each hit shows."""
+def _hits_shown(hits: Sequence[_PageHit]) -> tuple[Disclosed, ...]:
+    """Name the fields that each hit shows; those that are alike show the same."""
     return tuple(
-        part for hit, names in zip(page.hits, fields, strict=True) for part in disclosed([hit.record], names)
+        part
+        for drawn in hits
+        for hit in (drawn.hit, *drawn.alike)
+        for part in disclosed([hit.record], drawn.fields)
     )
 
 
 def _matched_fields(hit: Hit, scope: StreamScope) -> tuple[FieldName, ...]:
     """Name the fields that a hit without a line shows: those of the snippets, and of the record's time."""
     time = None if hit.authored_at is None else time_field(scope)
-    named = [*(snippet.field for snippet in hit.snippets), time]
+    named: Iterable[FieldName | None] = [*(snippet.field for snippet in hit.snippets), time]
     return tuple(dict.fromkeys(name for name in named if name is not None))
-
-
-def _line_fields(hit: Hit, scope: StreamScope) -> tuple[FieldName, ...]:
-    line = line_fields(scope.declaration.line, _data(hit))
-    return tuple(dict.fromkeys((*_matched_fields(hit, scope), *line)))

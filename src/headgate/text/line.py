@@ -8,23 +8,23 @@ from typing import Any, cast
 
 from headgate.model.declaration import LineFields
 from headgate.model.ids import FieldName
+from headgate.model.plan import LINE_CHARS
 from headgate.model.wire import HitBody, LineBody
 from headgate.text.ladder import binary_facts
 from headgate.text.writing import cut, json_within, line as inline
 
-#: How much is read of each field of a line.
-LINE_CHARS = 200
 #: What a line says beside the title.
 PARTS = ("time", "who", "where", "amount")
 _PERSON_CHARS = 60
 _DAY_CHARS = 10
 _PLACE_CHARS = 60
 _AMOUNT_CHARS = 30
-_PART_BYTES = 120
 #: So many people are named, and the others counted.
 _PEOPLE = 2
 #: An address behind a name.
 _ADDRESS = re.compile(r"(?<=\S) <[^<>]*>")
+#: A number and a unit that need no quotes.
+_AMOUNT = re.compile(r"-?\d+(?:\.\d+)?(?: \w{1,8})?", re.ASCII)
 #: An instant or a day as sources write it; of an instant the line prints the minute.
 _INSTANT = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(?::\d\d(?:\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?")
 
@@ -39,6 +39,11 @@ def line_body(line: LineFields, data: Mapping[str, Any]) -> LineBody:
         "amount": _amount(line, data),
     }
     return cast("LineBody", {part: text for part, text in parts.items() if text})
+
+
+def beginning_of(line: LineFields, data: Mapping[str, Any], chars: int) -> str:
+    """Return the beginning of a record's text, beside its title."""
+    return cut(_text(data, line.text), chars)
 
 
 def line_fields(line: LineFields, data: Mapping[str, Any]) -> tuple[FieldName, ...]:
@@ -57,25 +62,25 @@ def line_parts(hit: HitBody) -> dict[str, str]:
     return {part: cut(text, LINE_CHARS) for part in PARTS if isinstance(text := texts.get(part), str)}
 
 
-def line_facts(body: LineBody, *, is_full: bool) -> list[str]:
+def line_facts(body: LineBody, part_bytes: int, *, is_full: bool) -> list[str]:
     """Write the parts of a line that stand before the title, or the time alone; what a record says is quoted."""
-    facts = [time] if (time := _minute(str(body.get("time") or ""))) else []
+    facts = [time] if (time := minute(str(body.get("time") or ""))) else []
     if not is_full:
         return facts
     return facts + [
-        f"{part}={json_within(str(text), _PART_BYTES)}"
+        str(text) if part == "amount" and _AMOUNT.fullmatch(str(text)) else json_within(str(text), part_bytes)
         for part in ("who", "where", "amount")
         if (text := body.get(part))
     ]
 
 
-def _minute(time: str) -> str:
+def minute(time: str) -> str:
     """Write an instant to the minute: "2025-03-11 09:31Z"; empty for what is none."""
     written = _INSTANT.fullmatch(time)
     if written is None:
         return ""
-    day, minute, zone = written.groups()
-    return day if minute is None else f"{day} {minute}{zone or ''}"
+    day, clock, zone = written.groups()
+    return day if clock is None else f"{day} {clock}{zone or ''}"
 
 
 def times_fact(meta: Mapping[str, Any]) -> str:

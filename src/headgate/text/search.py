@@ -1,4 +1,4 @@
-"""The text of a search: the first id before anything else, then sources, and a line with the evidence of each hit."""
+"""The text of a search: what was found of the words, the sources, and each hit as the line of its record."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from headgate.model.wire import (
     UnderstoodWordBody,
 )
 from headgate.text.ladder import READ_TOOL
-from headgate.text.line import line_facts
+from headgate.text.line import line_facts, minute
 from headgate.text.records import paging_line, rest_hint
 from headgate.text.writing import (
     ELLIPSIS,
@@ -70,6 +70,11 @@ def cut_balanced(text: str, limit_chars: int) -> str:
     return before + inner + (ELLIPSIS if start + limit_chars < length else "")
 
 
+def unmarked(text: str) -> str:
+    """Leave out the tags around matches."""
+    return _TAG.sub("", text)
+
+
 def _walk(text: str, low: int, high: int) -> str:
     """Keep the visible characters from low to high, and the tags that have something between them."""
     out: list[str] = []
@@ -90,18 +95,19 @@ def _walk(text: str, low: int, high: int) -> str:
     return "".join([*out, CLOSE] if is_written else out)
 
 
+_JOINT = " · "
+_DAY_CHARS = len("2025-12-31")
 _MIX = 8
 _MIX_BYTES = 400
 _NAME_CHARS = 60
-_LABEL_BYTES = 26
+_LABEL_BYTES = 40
 _UNDERSTOOD_CHARS = 600
-#: How much of a hit is printed, from the most to the least: a third of the bytes of the title, whether its whole origin, and
-#: characters of the snippet.
-_LEVELS = ((80, True, 96), (60, True, 48), (60, True, 24), (40, False, 24), (40, False, 0), (8, False, 0))
-_CLOSING = (
-    "To open a hit call fetch with its printed id unchanged; "
-    "add connection_id only where a line prints it on its own. "
-)
+#: How much of a hit is printed, from the most to the least: the bytes of each part of its line, and the characters of
+#: its snippet. With the least, of the line only the title is printed.
+_LEVELS = ((720, 240), (240, 96), (120, 48), (120, 24), (60, 0), (24, 0))
+_LEAST = _LEVELS[-1]
+_CLOSING = "fetch with an id, unchanged, opens that record; add connection_id only where a line prints it."
+_ALIKE = " collapse=false shows alike hits one by one."
 
 
 def search_text(
@@ -120,26 +126,26 @@ def search_text(
         lines.append("Nothing matched. Try fewer or other words, or a beginning* with a star.")
         return "\n".join([*lines, *_recall(body)])
     hits = body.get("data", [])
-    # The first id is printed here only: what comes first is not lost when a client cuts the text.
-    lines += [f"first_fetch_id={results[0]['id']}", *_mix(hits), *_recall(body), "Top results:"]
-    has_sources = len({hit.get("connection_id") for hit in hits}) > 1
-    closing = _CLOSING
-    if any(result.get("match_windows") for result in results):
-        closing += f"Where complete=false, {tool} with that id, field_path and offset_chars reads on. "
+    lines += [*_mix(hits), *_recall(body)]
+    closing = _closing(hits, results, tool)
     space = SEARCH_TEXT - sum(size(line) + 1 for line in lines)
     space -= size(closing + rest_hint(len(results), len(results), cursor))
 
     def draw(position: int, entry: tuple[Mapping[str, Any], HitBody], limit_bytes: int) -> str:
         result, hit = entry
-        snippet = balanced(_evidence(result, hit))
-        return _hit(
-            _PrintedHit(position, result, hit, snippet, has_sources=has_sources, tool=tool), limit_bytes
-        )
+        return _hit(_PrintedHit(position, result, hit, balanced(_snippet_of(hit))), limit_bytes)
 
     printed = shared_lines(zip(results, hits, strict=False), len(results), space, draw)
     left = len(results) - len(printed)
     rest = rest_hint(left, len(printed), cursor) if left else ""
     return "\n".join([*lines, *printed, closing + rest]).rstrip()
+
+
+def _closing(hits: Sequence[HitBody], results: Sequence[Mapping[str, Any]], tool: str) -> str:
+    closing = _CLOSING
+    if any(result.get("match_windows") for result in results):
+        closing += f" [F cut at N]: {tool} with the id, field_path=F and offset_chars=N reads on."
+    return closing + (_ALIKE if any(hit.get("alike") for hit in hits) else "") + " "
 
 
 def source_mix(hits: Sequence[HitBody]) -> list[dict[str, Any]]:
@@ -163,19 +169,16 @@ def _connector(hit: HitBody) -> str | None:
 
 
 def _mix(hits: Sequence[HitBody]) -> list[str]:
+    """Write which sources the hits are of: what each is called, its connector and how many are its own."""
     mix = source_mix(hits)
-    if len(mix) < 2:  # noqa: PLR2004 - one source is no mix
-        return []
     written = (
-        "{" + ",".join(f"{key}:{_label(value)}" for key, value in entry.items()) + "}" for entry in mix[:_MIX]
+        f"{_name(str(source.get('display_name') or source['connection_id']))} "
+        f"({_name(str(source.get('connector_key') or source['connection_id']))}) {source['count']}"
+        for source in mix[:_MIX]
     )
-    entries = fitting(written, _MIX_BYTES, 0)
-    more = [f"more:{len(mix) - len(entries)}"] if len(mix) > len(entries) else []
-    return [f"source_mix={'|'.join([*entries, *more])}"]
-
-
-def _label(value: Any) -> str:
-    return _name(value) if isinstance(value, str) else json_text(value)
+    entries = fitting(written, _MIX_BYTES, len(_JOINT.encode()))
+    more = [f"{len(mix) - len(entries)} more"] if len(mix) > len(entries) else []
+    return [f"sources: {_JOINT.join([*entries, *more])}"]
 
 
 @lru_cache(maxsize=1024)
@@ -214,7 +217,10 @@ def understood_line(body: SearchBody | AggregateBody) -> list[str]:
 
 
 def _word(understood: UnderstoodWordBody) -> str:
+    """Write a word of the query: how many records hold it, and what was taken for it."""
     text = name(cut(str(understood.get("word")), _NAME_CHARS))
+    count = understood.get("count")
+    text += f" {count}" if isinstance(count, int) else ""
     if understood.get("corrected_to"):
         return f"{text} (no such word; taken for {_listed(understood.get('corrected_to'))})"
     return f"{text} (also {_listed(understood.get('forms'))})" if understood.get("forms") else text
@@ -229,83 +235,71 @@ def _snippet_of(hit: HitBody) -> str:
     return str(snippet.get("text") or "") if isinstance(snippet, dict) else ""
 
 
-def _evidence(result: Mapping[str, Any], hit: HitBody) -> str:
-    """Return the words around the match that a line shows: those of the field that it names."""
-    windows = result.get("match_windows")
-    return _words_around(hit, windows[0]["field_path"]) if windows else _snippet_of(hit)
-
-
-def _words_around(hit: HitBody, path: str) -> str:
-    """Return the excerpt of a field; without an own text it is the hit's snippet."""
-    excerpts = hit.get("evidence_excerpts") or []
-    own = (excerpt.get("preview_text") for excerpt in excerpts if excerpt.get("field_path") == path)
-    return str(next(own, None) or _snippet_of(hit))
-
-
 class _PrintedHit(NamedTuple):
-    """What a line of the text is made of."""
+    """What the lines of a hit are made of."""
 
     position: int
     result: Mapping[str, Any]
     hit: HitBody
     #: The words around the match, with all their marks.
     snippet: str
-    has_sources: bool
-    tool: str
 
 
 def _hit(printed: _PrintedHit, limit_bytes: int) -> str:
-    """Write a hit in one line: the most that fits of its origin, title, snippet and evidence, and its id."""
+    """Write a hit: its line, the words around the match, and its id; as much of the first two as fits."""
     text = ""
-    for title_chars, is_full, snippet_chars in _LEVELS:
-        text = _written(printed, title_chars, snippet_chars, is_full=is_full)
+    for level in _LEVELS:
+        text = _written(printed, *level)
         if size(text) <= limit_bytes:
             break
     return text
 
 
-def _written(printed: _PrintedHit, title_chars: int, snippet_chars: int, *, is_full: bool) -> str:
+def _written(printed: _PrintedHit, part_bytes: int, snippet_chars: int) -> str:
     result, hit = printed.result, printed.hit
-    windows: Sequence[Mapping[str, Any]] = result.get("match_windows", ())
-    facts = [
-        *(line_facts(cast("LineBody", result), is_full=is_full) if snippet_chars else []),
-        *_origin(hit, is_full=is_full, has_sources=printed.has_sources),
-    ]
-    facts.append(f"title={json_within(result['title'], 3 * title_chars)}")
-    if result.get("connection_id") and not _embeds(result):
-        facts.append(f"connection_id={name(str(result['connection_id']))}")
-    first = windows[0]["field_path"] if windows else None
-    if first is not None:
-        facts.append(f"field_path={name(first)}")
+    line = cast("LineBody", result)
+    parts = line_facts(line, part_bytes, is_full=(part_bytes, snippet_chars) != _LEAST)
+    parts.append(json_within(str(result["title"]), part_bytes))
+    label = hit.get("display_name") or _connector(hit)
+    if label:
+        parts.append(json_within(str(label), min(part_bytes, _LABEL_BYTES)))
     if hit.get("missing"):
-        facts.append(f"missing={json_within(', '.join(hit.get('missing') or ()), _LABEL_BYTES)}")
-    snippet = printed.snippet
-    if snippet and snippet_chars:
-        facts.append(f"snippet={json_text(cut_balanced(snippet, snippet_chars))}")
-    if windows:
-        facts += _read_on(windows, printed.tool, is_full=is_full)
-    # The first id stands above.
-    facts.append(f"id={result['id']}" if printed.position else "(first_fetch_id)")
-    return f"{printed.position + 1}. {' '.join(facts)}"
+        parts.append(f"not: {json_within(', '.join(hit.get('missing') or ()), _LABEL_BYTES)}")
+    lines = [f"{printed.position + 1}. {_JOINT.join([*parts, *_alike(hit)])}"]
+    evidence = _evidence(printed, snippet_chars)
+    if evidence:
+        lines.append(f"   {evidence}")
+    return "\n".join([*lines, f"   {_id(result)}"])
 
 
-def _origin(hit: HitBody, *, is_full: bool, has_sources: bool) -> list[str]:
-    label = hit.get("display_name")
-    if not is_full:
-        source = label or _connector(hit) or hit.get("connection_id")
-        return [f"source={json_within(str(source), _LABEL_BYTES)}"] if has_sources and source else []
-    origin = {"connector_key": _connector(hit), "stream": hit.get("stream"), "display_name": label}
-    return [f"{key}={_label(value)}" for key, value in origin.items() if value]
+def _evidence(printed: _PrintedHit, snippet_chars: int) -> str:
+    """Write the words around a match, and the field and the place at which a text is cut."""
+    words = ""
+    if printed.snippet and snippet_chars:
+        words = json_text(unmarked(cut_balanced(printed.snippet, snippet_chars)))
+    windows: Sequence[Mapping[str, Any]] = printed.result.get("match_windows", ())
+    places = [
+        f"[{name(args['field_path'])} cut at {args.get('offset_chars', 0)}]"
+        for args in (window["read"]["args"] for window in windows)
+    ]
+    return " ".join([*([words] if words else []), *places])
 
 
-def _read_on(windows: Sequence[Mapping[str, Any]], tool: str, *, is_full: bool) -> list[str]:
-    """Write how to read on where a field is only begun; a further field is named only."""
-    args = windows[0]["read"]["args"]
-    keys = ("offset_chars", "limit_chars") if is_full else ("offset_chars",)
-    also = [f"also={name(window['field_path'])}" for window in windows[1:]] if is_full else []
-    called = [f"read={tool}"] if is_full else []
-    return ["complete=false", *called, *(f"{key}={args[key]}" for key in keys if key in args), *also]
+def _id(result: Mapping[str, Any]) -> str:
+    if _needs_connection(result):
+        return f"id={result['id']} connection_id={name(str(result['connection_id']))}"
+    return f"id={result['id']}"
 
 
-def _embeds(result: Mapping[str, Any]) -> bool:
-    return str(result["id"]).startswith((f"{result['connection_id']}/", "pdpp://record/"))
+def _needs_connection(result: Mapping[str, Any]) -> bool:
+    """Return whether an id is not complete without the connection."""
+    connection = result.get("connection_id")
+    return bool(connection) and not str(result["id"]).startswith((f"{connection}/", "pdpp://record/"))
+
+
+def _alike(hit: HitBody) -> list[str]:
+    alike = hit.get("alike")
+    if not isinstance(alike, dict):
+        return []
+    times = [minute(str(alike.get(end) or ""))[:_DAY_CHARS] for end in ("earliest", "latest")]
+    return [f"{alike.get('count')} more alike" + (f", {times[0]} to {times[1]}" if all(times) else "")]

@@ -24,6 +24,8 @@ SCHEMA_INDEX_TEXT = 18_000
 SCHEMA_NAMES_TEXT = 34_000
 SCHEMA_STREAM_TEXT = 12_000
 TOOL_RESULT = 100_000
+#: Rows of a page as the resource server sends them; both channels together take about two and a half times as much.
+_PAGE_BYTES, _LARGE_PAGE_BYTES = 6_500, 10_000
 #: What a result has beside its text, its structure and its links.
 ENVELOPE = 1_000
 #: A page of this many rows is printed whole; each row has at least its share of the text.
@@ -126,6 +128,11 @@ def _escape(hidden: re.Match[str]) -> str:
 
 
 # Fitting
+
+
+def page_bytes(limit: int, default_limit: int) -> int:
+    """Return how many bytes of rows a page may have: more if more rows were asked for than usual."""
+    return _PAGE_BYTES if limit <= default_limit else _LARGE_PAGE_BYTES
 
 
 class Line(msgspec.Struct, frozen=True):

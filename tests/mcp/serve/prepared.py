@@ -63,7 +63,10 @@ class CountingPort:
     async def aggregate(self, query: Any) -> ReadAnswer:
         return self._answer("aggregate", query)
 
-    async def search(self, query: Any, *, line_chars: int | None = None) -> ReadAnswer:
+    async def search(
+        self, query: Any, *, line_chars: int | None = None, page_bytes: int | None = None
+    ) -> ReadAnswer:
+        assert page_bytes is not None
         self.preview_chars.append(line_chars)
         return self._answer("search", query)
 

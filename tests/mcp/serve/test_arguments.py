@@ -189,7 +189,7 @@ def test_filters_and_expansions_become_a_query():
 def test_a_search_takes_its_words_from_either_name(name: str):
     port = CountingPort(search=found())
     run(port, "search", **{name: "bridge"})
-    assert port.calls == [("search", SearchQuery("bridge"))]
+    assert port.calls == [("search", SearchQuery("bridge", limit=10))]
 
 
 def test_changes_become_a_changes_query():

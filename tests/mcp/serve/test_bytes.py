@@ -12,7 +12,10 @@ import pytest
 from headgate.mcp.serve.results import Outcome, ServerIdentity, result_of
 from headgate.mcp.serve.tools import surface_of
 from headgate.model.kinds import PUBLISHER
+from headgate.model.plan import LINE_CHARS
 from headgate.model.query import SearchQuery
+from headgate.text.writing import page_bytes
+from tests.mcp.serve.prepared import CountingPort, found, hit, run
 from tests.mcp.serve.test_kinds import built_in_source_ids
 from tests.mcp.serve.test_world import mail
 from tests.mcp.serve.world import World, world
@@ -59,72 +62,97 @@ def test_the_list_of_tools_has_at_most_10_000_bytes_whatever_a_grant_shows():
 
 
 @pytest.mark.parametrize("words", ["canal", "canal gloves", "bridge"])
-def test_a_page_of_25_hits_has_at_most_36_000_bytes(words: str):
+def test_a_usual_page_of_hits_has_at_most_14_000_bytes_and_none_more_than_24_000(words: str):
     async def work(w: World) -> None:
         for account in ("Home mail", "Work mail"):
-            await w.add(account, "messages", *(message(f"m{n:05}", SENTENCE * 9) for n in range(20)))
-        found = await w.call(mail(w), "search", q=words, limit=25)
-        assert len(found.structured["results"]) == 25
-        assert all(result["match_windows"] for result in found.structured["results"])
-        assert max(sizes(found)) <= 36_000
+            rows = (message(f"m{n:05}", SENTENCE * 9, subject=f"About bridge {n}") for n in range(20))
+            await w.add(account, "messages", *rows)
+        usual = await w.call(mail(w), "search", q=words)
+        assert len(usual.structured["results"]) == 10
+        assert all(result["match_windows"] for result in usual.structured["results"])
+        assert max(sizes(usual)) <= 14_000
+        large = await w.call(mail(w), "search", q=words, limit=100)
+        assert len(large.structured["results"]) > 10
+        assert max(sizes(large)) <= 24_000
 
     in_two_accounts(work)
 
 
 @pytest.mark.requirement("S1-39")
-def test_a_page_of_100_hits_fits_and_its_envelope_is_whole():
+@pytest.mark.parametrize("limit", [1, 10, 100])
+def test_the_envelope_of_a_page_of_hits_is_that_of_the_resource_server(limit: int):
     async def work(w: World) -> None:
         for account in ("Home mail", "Work mail"):
-            await w.add(account, "messages", *(message(f"m{n:05}", SENTENCE * 9) for n in range(60)))
-        found = await w.call(mail(w), "search", q="bridge", limit=100)
-        assert len(found.structured["results"]) == 100
-        assert max(sizes(found)) <= 100_000
-        port = w.port(mail(w))
-        body = (await port.search(SearchQuery("bridge", limit=100))).body()
-        for hit, whole in zip(found.structured["data"]["data"], body["data"], strict=True):
-            excerpts, wholes = hit.pop("evidence_excerpts"), whole.pop("evidence_excerpts")
-            assert hit == whole
-            assert [one["field_path"] for one in excerpts] == [one["field_path"] for one in wholes]
+            rows = (message(f"m{n:05}", SENTENCE * 9, subject=f"Bridge {n}") for n in range(60))
+            await w.add(account, "messages", *rows)
+        found = await w.call(mail(w), "search", q="bridge", limit=limit)
+        form = {"line_chars": LINE_CHARS, "page_bytes": page_bytes(limit, 10)}
+        body = (await w.port(mail(w)).search(SearchQuery("bridge", limit=limit), **form)).body()
+        envelope = found.structured["data"]
+        moved = zip(found.structured["results"], body["data"], strict=True)
+        for result, row in moved:
+            # What the record is stands beside the id; the rest of a hit is left as it is.
+            assert row.pop("line").items() <= result.items()
+            windows = [{"read": {"args": read}} for read in [row.pop("read", None)] if read]
+            assert result.get("match_windows", []) == windows
+        assert envelope.pop("next_cursor")
+        assert body.pop("next_cursor")
+        assert envelope == body
 
     in_two_accounts(work)
 
 
 @pytest.mark.requirement("S3-03")
-def test_every_hit_that_is_only_begun_can_be_read_on_at_every_limit():
+@pytest.mark.parametrize("limit", [1, 7, 10, 100])
+def test_every_hit_that_is_only_begun_can_be_read_on_at_every_limit(limit: int):
     async def work(w: World) -> None:
         rows = [message(f"m{n:05}", "canal " + SENTENCE * (9 if n % 10 else 0)) for n in range(100)]
-        for account in ("Home mail", "Work mail"):
-            await w.add(account, "messages", *rows)
-        access = mail(w)
-        for limit in range(1, 101):
-            found = (await w.call(access, "search", q="canal", limit=limit)).structured
-            assert len(found["results"]) == limit
-            hits = found["data"]["data"]
-            for result, hit in zip(found["results"], hits, strict=True):
-                begun = [one["field_path"] for one in hit["evidence_excerpts"] if one["truncated"]]
-                calls = [one["read"]["args"] for one in result.get("match_windows", ())]
-                assert [one["field_path"] for one in calls] == begun
-                assert bool(begun) == (int(hit["record_key"][1:]) % 10 > 0)
-        ladder = found["content_ladder"]
-        assert "read_tool with the id" in ladder["note"]
-        result = next(one for one in found["results"] if "match_windows" in one)
-        arguments = {"id": result["id"], **result["match_windows"][0]["read"]["args"]}
-        read = await w.call(access, ladder["read_tool"], **arguments)
-        assert read.structured["window"]["text"].startswith("canal The bridge needs planks")
-
-    in_two_accounts(work)
-
-
-def test_hits_that_cannot_fit_are_refused_with_what_to_do():
-    async def work(w: World) -> None:
-        rows = (message(f"m{n:05}" + "k" * 200, "世界 bridge canal " * 60) for n in range(100))
         await w.add("Home mail", "messages", *rows)
-        answer = await w.call(mail(w), "search", q="bridge", limit=100)
-        assert answer.structured["error"]["code"] == "resource_limit"
-        assert "smaller limit" in answer.structured["error"]["hint"]
-        assert max(sizes(await w.call(mail(w), "search", q="bridge", limit=25))) <= 100_000
+        access, cursor, keys = mail(w), dict[str, str](), list[str]()
+        while True:
+            page = await w.call(access, "search", q="canal", limit=limit, collapse=False, **cursor)
+            found = page.structured
+            assert len(found["results"]) <= limit
+            for result, row in zip(found["results"], found["data"]["data"], strict=True):
+                keys.append(row["record_key"])
+                places = [one["read"]["args"]["field_path"] for one in result.get("match_windows", ())]
+                assert places == (["body"] if int(row["record_key"][1:]) % 10 else [])
+            if "next_cursor" not in found["data"] or limit < 7:
+                break
+            cursor = {"cursor": found["data"]["next_cursor"]}
+        assert limit < 7 or sorted(keys) == sorted(row["id"] for row in rows)
+        result = next((one for one in found["results"] if "match_windows" in one), None)
+        if result is not None:
+            assert "read_tool with the id" in found["content_ladder"]["note"]
+            arguments = {"id": result["id"], **result["match_windows"][0]["read"]["args"]}
+            read = await w.call(access, found["content_ladder"]["read_tool"], **arguments)
+            assert "The bridge needs planks" in read.structured["window"]["text"]
 
     in_two_accounts(work)
+
+
+def test_a_page_of_hits_with_long_keys_and_wide_letters_is_cut_and_goes_on():
+    async def work(w: World) -> None:
+        rows = [message(f"m{n:05}" + "k" * 200, f"世界 bridge {n} canal " * 60) for n in range(100)]
+        await w.add("Home mail", "messages", *rows)
+        access, cursor, keys = mail(w), dict[str, str](), list[str]()
+        while True:
+            page = await w.call(access, "search", q="bridge", limit=100, collapse=False, **cursor)
+            assert max(sizes(page)) <= 24_000
+            keys += [row["record_key"] for row in page.structured["data"]["data"]]
+            if not page.structured["data"]["has_more"]:
+                break
+            cursor = {"cursor": page.structured["data"]["next_cursor"]}
+        assert sorted(keys) == sorted(row["id"] for row in rows)
+
+    in_two_accounts(work)
+
+
+def test_hits_of_another_server_that_cannot_fit_are_refused_with_what_to_do():
+    hits = [hit(f"m{n}" + "世" * 600, title="t" * 500) for n in range(100)]
+    outcome = run(CountingPort(search=found(*hits)), "search", q="bridge", limit=100)
+    assert outcome.structured["error"]["code"] == "resource_limit"
+    assert "smaller limit" in outcome.structured["error"]["hint"]
 
 
 def test_a_record_of_800_bytes_is_fetched_in_at_most_2_400_bytes_in_either_era():

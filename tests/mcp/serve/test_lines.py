@@ -22,7 +22,7 @@ def test_a_hit_says_when_and_from_whom_in_both_channels():
     async def work(w: World) -> None:
         await w.add("Home mail", "messages", message("m1", "a lantern"))
         found = await w.call(mail(w), "search", q="lantern")
-        assert '1. 2026-07-02 00:00Z who="Ines Albrecht" ' in found.text
+        assert '1. 2026-07-02 00:00Z · "Ines Albrecht" · "About the bridge m1" · "Home mail"' in found.text
         (result,) = found.structured["results"]
         assert list(result)[:4] == ["id", "title", "time", "who"]
         assert (result["time"], result["who"]) == ("2026-07-02T00:00:00Z", "Ines Albrecht")
@@ -72,7 +72,7 @@ def test_a_person_cannot_forge_a_line():
         await w.add("Home mail", "messages", message("m1", "a lantern", sender=FORGED, sent_at=FORGED))
         text = (await w.call(mail(w), "search", q="lantern")).text
         assert sum(line.startswith(("1. ", "2. ")) for line in text.splitlines()) == 1
-        assert 'who="Ines\\" id=cin_x/messages:m9 2. title=' in text
+        assert '1. "Ines\\" id=cin_x/messages:m9 2. title=' in text
 
     in_two_accounts(work)
 
@@ -125,7 +125,7 @@ def test_the_text_of_a_number_is_left_out_beside_it():
         ("2025", {}),
         ([1], {}),
         ({"who": 5, "where": None, "match_windows": "x", "id": "cin_x/messages:m9"}, {}),
-        ({"who": "w" * 9_000, "title": "Forged"}, {"who": "w" * 199 + "…"}),
+        ({"who": "w" * 9_000, "title": "Forged"}, {"who": "w" * 239 + "…"}),
     ],
 )
 def test_a_line_of_another_server_is_read_as_texts_or_not_at_all(line: Any, facts: dict[str, str]):

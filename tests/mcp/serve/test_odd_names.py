@@ -145,7 +145,7 @@ async def by_tools(program: LocalProgram, token: str, stream: str, field: str, v
     await over_mcp(program, token, "query_records", {"stream": named, "changes_since": "beginning"})
     for record_id in (
         re.search(r" id=(\S+(?: \S+)*)$", page["content"][0]["text"], re.MULTILINE)[1],
-        re.search(r"^first_fetch_id=(.*)$", found["content"][0]["text"], re.MULTILINE)[1],
+        re.search(r"^   id=(.*)$", found["content"][0]["text"], re.MULTILINE)[1],
     ):
         opened = await over_mcp(program, token, "fetch", {"id": record_id})
         assert "zebra" in opened["content"][0]["text"]

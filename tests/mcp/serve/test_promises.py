@@ -54,17 +54,16 @@ def test_every_printed_hit_is_the_result_at_its_place():
         access, cursor, seen = mail(w), {}, list[str]()
         while True:
             answer = await w.call(access, "search", q="zebra", limit=3, **cursor)
-            first = re.search(r"^first_fetch_id=(.*)$", answer.text, re.MULTILINE)[1]
-            text = answer.text.replace("(first_fetch_id)", f"id={first}")
-            printed = re.findall(r"^(\d)\. (.*) id=(.*)$", text, re.MULTILINE)
+            printed = re.findall(r"^(\d)\. (.*)\n   .*\n   id=(.*)$", answer.text, re.MULTILINE)
+            assert 'sources: "Home mail" (mail) ' in answer.text
             results, hits = answer.structured["results"], answer.structured["data"]["data"]
             assert len(printed) == len(results)
             for number, facts, printed_id in printed:
                 result, shown = results[int(number) - 1], hits[int(number) - 1]
                 assert printed_id == result["id"]
-                assert f'title="{result["title"]}"' in facts
-                assert "connector_key=mail stream=messages" in facts
-                assert 'display_name="Home mail"' in facts
+                assert f'"{result["title"]}"' in facts
+                assert '"Home mail"' in facts
+                assert shown["stream"] == "messages"
                 assert result["title"] != shown["snippet"]["text"]
                 opened = await w.call(access, "fetch", id=printed_id)
                 assert opened.structured["title"] == result["title"]
@@ -179,7 +178,12 @@ async def long_letter(w: World) -> AsyncIterator[tuple[Access, str, str]]:
 def rungs(outcome: Outcome) -> list[Json]:
     structured: Mapping[str, Any] = outcome.structured
     if "results" in structured:
-        return [{"read": one["read"]} for result in structured["results"] for one in result["match_windows"]]
+        tool = structured["content_ladder"]["read_tool"]
+        return [
+            {"read": {"tool": tool, "args": {"id": result["id"], **one["read"]["args"]}}}
+            for result in structured["results"]
+            for one in result["match_windows"]
+        ]
     if "metadata" in structured:
         return structured["metadata"]["content_ladder"]["field_windows"]
     return [one for entry in structured["content_ladder"]["records"] for one in entry["field_windows"]]
@@ -190,10 +194,14 @@ def call_from_text(tool: str, text: str) -> tuple[str, Json]:
     if tool == "fetch":
         (rung,) = json.loads(text)["metadata"]["content_ladder"]["field_windows"]
         return rung["read"]["tool"], rung["read"]["args"]
-    row = re.search(r"^(?:1\. |record\[0\] ).* complete=false .*$", text, re.MULTILINE)[0]
-    facts = dict(re.findall(r" (read|field_path|offset_chars|limit_chars|id)=(\S+)", row))
     if tool == "search":
-        facts["id"] = re.search(r"^first_fetch_id=(.*)$", text, re.MULTILINE)[1]
+        path, offset, record_id = re.search(
+            r"\[(\S+) cut at (\d+)\]\n   id=(.*)$", text, re.MULTILINE
+        ).groups()
+        called = re.search(r"^.*\[F cut at N\]: (\w+) with the id", text, re.MULTILINE)[1]
+        return called, {"id": record_id, "field_path": path, "offset_chars": int(offset)}
+    row = re.search(r"^record\[0\] .* complete=false .*$", text, re.MULTILINE)[0]
+    facts = dict(re.findall(r" (read|field_path|offset_chars|limit_chars|id)=(\S+)", row))
     args = {key: int(fact) if key.endswith("chars") else fact for key, fact in facts.items() if key != "read"}
     return facts["read"], args
 
@@ -354,7 +362,9 @@ def test_a_session_that_is_open_ends_to_read_when_its_grant_is_revoked(tmp_path:
 def test_accounts_of_one_kind_are_distinguished_in_a_search():
     async def work(w: World) -> None:
         answer = await w.call(mail(w), "search", q="garden", limit=3)
-        assert "source_mix={" in answer.text
+        assert re.search(
+            r'^sources: "\w+ mail" \(mail\) \d · "\w+ mail" \(mail\) \d$', answer.text, re.MULTILINE
+        )
         assert len(answer.structured["source_mix"]) == 2
 
     in_world(work, (StitchedAccount("mail", "Home mail", 40), StitchedAccount("mail", "Work mail", 40)))

@@ -32,18 +32,21 @@ def test_the_text_says_how_the_query_was_understood_and_which_words_a_hit_misses
     async def work(w: World) -> None:
         found = await w.call(mail(w), "search", q="where is the invoice for gloves canal")
         assert (
-            "words: invoice (also invoices), gloves, canal; left out: where, is, the, for; 1 matched all, 1 some"
-            in found.text
-        )
-        assert 'missing="invoice"' in found.text
-        hits = found.structured["data"]["data"]
-        assert [(hit["record_key"], hit.get("match"), hit.get("missing")) for hit in hits] == [
-            ("all", None, None),
-            ("part", "partial", ["invoice"]),
-        ]
+            "words: invoice 1 (also invoices), gloves 2, canal 2; left out: where, is, the, for; "
+            "1 matched all, 1 some"
+        ) in found.text
         meta = found.structured["data"]["meta"]
         assert (meta["count"], meta["partial_count"]) == (2, 1)
-        assert meta["understood"]["words"][0] == {"word": "invoice", "forms": ["invoices"]}
+        assert meta["understood"]["words"][0] == {"word": "invoice", "count": 1, "forms": ["invoices"]}
+        # Those that lack a word come with the cursor.
+        cursor = found.structured["data"]["next_cursor"]
+        rest = await w.call(mail(w), "search", q="where is the invoice for gloves canal", cursor=cursor)
+        assert ' · not: "invoice"' in rest.text
+        pages = [answer.structured["data"]["data"] for answer in (found, rest)]
+        assert [(hit["record_key"], hit.get("missing")) for hits in pages for hit in hits] == [
+            ("all", None),
+            ("part", ["invoice"]),
+        ]
 
     in_an_account(work)
 
@@ -51,10 +54,10 @@ def test_the_text_says_how_the_query_was_understood_and_which_words_a_hit_misses
 def test_a_corrected_word_and_a_sender_are_found_and_the_newest_come_first_on_request():
     async def work(w: World) -> None:
         found = await w.call(mail(w), "search", q="glvoes")
-        assert "glvoes (no such word; taken for gloves)" in found.text
+        assert "glvoes 2 (no such word; taken for gloves)" in found.text
         people = await w.call(mail(w), "search", q="Albrecht", sort="time")
         assert [hit["record_key"] for hit in people.structured["data"]["data"]] == ["part", "all"]
-        assert people.structured["data"]["data"][0]["matched_fields"] == ["sender"]
+        assert people.structured["results"][0]["who"] == "Ines Albrecht"
 
     in_an_account(work)
 

@@ -107,8 +107,8 @@ BUGS = (
         f"{_WORDS}::test_a_search_without_hits_only_counts_and_discloses_no_record",
         "a limit of 0 is the default",
         "src/headgate/model/reads.py",
-        "        limit=DEFAULT_PAGE if read.limit is None else read.limit,",
-        "        limit=read.limit or DEFAULT_PAGE,",
+        "        limit=default_limit if read.limit is None else read.limit,",
+        "        limit=read.limit or default_limit,",
     ),
     Bug(
         f"{_WORDS}::test_the_log_names_the_fields_that_were_searched_and_holds_the_words",

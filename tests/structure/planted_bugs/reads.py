@@ -33,8 +33,8 @@ BUGS = (
         "S2-53",
         "two sources are no mix",
         "src/headgate/text/search.py",
-        "if len(mix) < 2:",
-        "if len(mix) < 3:",
+        "for source in mix[:_MIX]",
+        "for source in mix[:1]",
     ),
     Bug(
         "S2-54",
@@ -47,8 +47,8 @@ BUGS = (
         "S2-55",
         "the title of a hit is its snippet",
         _SEARCH,
-        "named = title(hit)",
-        'named = str((hit.get("snippet") or {}).get("text") or title(hit))',
+        '"title": title(hit),',
+        '"title": str((hit.get("snippet") or {}).get("text") or title(hit)),',
     ),
     Bug(
         "S2-56",
@@ -68,8 +68,8 @@ BUGS = (
         "S2-58",
         "a search of one connection has no limit",
         _READS,
-        "        limit=DEFAULT_PAGE if read.limit is None else read.limit,",
-        "        limit=DEFAULT_PAGE if read.connection_id or read.limit is None else read.limit,",
+        "        limit=default_limit if read.limit is None else read.limit,",
+        "        limit=default_limit if read.connection_id or read.limit is None else read.limit,",
     ),
     Bug(
         "S2-59 S2-71",

@@ -30,7 +30,7 @@ from headgate.mcp.serve.reader import HandleMaker, Reader
 from headgate.mcp.serve.records import aggregate, query_records
 from headgate.mcp.serve.results import Outcome
 from headgate.mcp.serve.schema import schema
-from headgate.mcp.serve.search import search
+from headgate.mcp.serve.search import DEFAULT_HITS, search
 from headgate.model import ids, reads
 from headgate.model.declaration import RangeOperator
 from headgate.model.ids import RecordRef, is_unicode
@@ -175,7 +175,8 @@ def search_query(arguments: Mapping[str, Any]) -> SearchQuery:
             param="filter",
             hint="Pass streams with the one stream whose fields filter names.",
         )
-    return reads.search_query(read, words, chosen, read.mode or SearchMode.LEXICAL)
+    mode = read.mode or SearchMode.LEXICAL
+    return reads.search_query(read, words, chosen, mode, default_limit=DEFAULT_HITS)
 
 
 def record_query(arguments: Mapping[str, Any], handles: HandleMaker) -> tuple[RecordQuery, str | None]:

@@ -76,18 +76,21 @@ def _by_both(
     start = 0
     if seen is not None:
         start = order.index(seen.last_rid) + 1 if seen.last_rid in order else seen.shown_count
-    page_rids = order[start : start + plan.limit]
+    page_rids = order[start : start + plan.most_hits]
     end = start + len(page_rids)
+    places = {
+        rid: SearchPosition((_FORMAT, horizon, start + place, rid)) for place, rid in enumerate(page_rids, 1)
+    }
     # With the words around the match where there is one, else with the similar passage.
     hits, damaged = words.show([by_words[rid] for rid in page_rids if rid in by_words], ranking.found)
     others, more_damaged = meaning.show([by_meaning[rid] for rid in page_rids if rid not in by_words])
     return SearchPage(
-        tuple(_scored(hits | others, page_rids, by_words, by_meaning)),
-        SearchPosition((_FORMAT, horizon, end, page_rids[-1])) if end < len(order) else None,
+        tuple(_scored(hits | others, places, by_words, by_meaning)),
+        places[page_rids[-1]] if end < len(order) else None,
         None,
         ranked_all=len(ranking.in_order) <= LISTED_MOST and len(similar.records) <= LISTED_MOST,
         ranked_count=len(order),
-        understood=words.understood(ranking.found),
+        understood=words.understood(ranking.found, ranking.word_counts),
         damaged=(*damaged, *more_damaged),
         pending_count=similar.pending_count,
         is_cut=words.is_cut or meaning.is_cut,
@@ -115,7 +118,7 @@ def _in_order(
 
 def _scored(
     hits: Mapping[int, Hit],
-    page_rids: Sequence[int],
+    places: Mapping[int, SearchPosition],
     by_words: Mapping[int, Match],
     by_meaning: Mapping[int, Match],
 ) -> list[Hit]:
@@ -123,9 +126,11 @@ def _scored(
     lists = {SearchMode.LEXICAL: by_words, SearchMode.SEMANTIC: by_meaning}
     return [
         replace(
-            hits[rid], scores={mode: matches[rid].score for mode, matches in lists.items() if rid in matches}
+            hits[rid],
+            scores={mode: matches[rid].score for mode, matches in lists.items() if rid in matches},
+            place=place,
         )
-        for rid in page_rids
+        for rid, place in places.items()
         if rid in hits
     ]
 

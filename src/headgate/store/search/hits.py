@@ -95,6 +95,7 @@ class WordHits:
         question: SearchQuestion,
         words: Sequence[FoundNeed],
         matched: Mapping[int, set[FieldName]],
+        snippet_chars: int,
     ) -> None:
         self._database = database
         self._catalog = catalog
@@ -102,6 +103,7 @@ class WordHits:
         self._needs = question.needs
         self._matched = matched
         self._highlighter = _highlighter(question, words)
+        self._chars = snippet_chars
 
     def make(self, match: Match, row: FoundRow, record: Record, time: int | None) -> Hit:
         names = tuple(
@@ -120,12 +122,12 @@ class WordHits:
         note = long_notes(row.long).get(name)
         if note is None:
             assert row.body is not None
-            return self._highlighter.snippet(name, searched_text_in(row.body, name))
+            return self._highlighter.snippet(name, searched_text_in(row.body, name), self._chars)
         fid = self._catalog.by_sid[row.sid].stream.fids[name]
         for start in range(0, note[0], CHUNK_CHARS):
             begin = max(0, start - _OVERLAP_CHARS)
             text = read_chunks(self._database, row.rid, fid, begin, min(start + CHUNK_CHARS, note[0]))
-            snippet = self._highlighter.snippet(name, text, whole=False, at=begin)
+            snippet = self._highlighter.snippet(name, text, self._chars, whole=False, at=begin)
             if snippet is not None:
                 return snippet
         return None

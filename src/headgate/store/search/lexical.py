@@ -9,7 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from headgate.errors import CursorExpired
 from headgate.model.plan import SearchPlan, SearchPosition
@@ -102,6 +105,8 @@ class LexicalRanking:
     partial_count: int
     ranked_count: int
     is_first_page: bool
+    #: How many records hold each need.
+    word_counts: tuple[int, ...] = ()
 
 
 class WholeMatches(NamedTuple):
@@ -125,13 +130,14 @@ class LexicalSearch:
 
     def page(self) -> SearchPage:
         ranking = self.ranking()
-        frozen, understood = ranking.frozen, self.understood(ranking.found)
+        frozen, understood = ranking.frozen, self.understood(ranking.found, ranking.word_counts)
         if frozen is None:
             return SearchPage((), None, 0, ranked_count=0, understood=understood, is_cut=self.is_cut)
-        page_matches = ranking.in_order[: self._plan.limit]
+        page_matches = ranking.in_order[: self._plan.most_hits]
         hits, damaged = self.show(page_matches, ranking.found)
+        places = {match.place.rid: _position(frozen, match.place) for match in page_matches}
         return SearchPage(
-            tuple(hits.values()),
+            tuple(replace(hit, place=places[rid]) for rid, hit in hits.items()),
             self._next(frozen, page_matches, has_more=len(ranking.in_order) > len(page_matches)),
             ranking.count if ranking.is_first_page and frozen.is_first_window else None,
             ranked_all=frozen.is_first_window and frozen.window.bottom == _EVERYTHING.bottom,
@@ -175,6 +181,7 @@ class LexicalSearch:
         rarities = frozen.rarities if frozen else self._rarities(holders)
         matches = self._allowed(self._matches(holders))
         count = int((matches.is_partial == 0).sum())
+        word_counts = self._counts(matches.bits)
         if frozen is None:
             # Those that lack words are counted where there are no others, even if none is shown.
             is_short = count < max(1, self._plan.limit)
@@ -194,7 +201,7 @@ class LexicalSearch:
         ]
         in_order = self._in_order(self._ordered(window, [word.occurrences for word in near], frozen), seen)
         return LexicalRanking(
-            near, frozen, in_order, count, partial, len(window.records), is_first_page=seen is None
+            near, frozen, in_order, count, partial, len(window.records), seen is None, word_counts
         )
 
     def _nothing(self, words: Sequence[FoundNeed], seen: Place | None) -> LexicalRanking:
@@ -203,7 +210,8 @@ class LexicalSearch:
     def show(self, matches: Sequence[Match], words: Sequence[FoundNeed]) -> ShownHits:
         database, catalog, reaches = self._database, self._catalog, self._scope.reaches
         matched = matched_fields(self._text, matches, words)
-        hits = WordHits(database, catalog, reaches, self._question, words, matched)
+        chars = self._plan.snippet_chars
+        hits = WordHits(database, catalog, reaches, self._question, words, matched, chars)
         return show(database, catalog, self._plan, reaches, matches, hits.make)
 
     # Finding
@@ -221,11 +229,13 @@ class LexicalSearch:
         return needs_found
 
     def _rarities(self, holders: Held) -> tuple[int, ...]:
-        counts = [
-            int(np.count_nonzero(holders.bits & np.uint64(1 << place)))
-            for place in range(len(self._question.needs))
-        ]
+        counts = self._counts(holders.bits)
         return tuple(rarity(max(self._text.record_count, count), count) for count in counts)
+
+    def _counts(self, bits: Numbers) -> tuple[int, ...]:
+        """Count the records that hold each need."""
+        places = range(len(self._question.needs))
+        return tuple(int(np.count_nonzero(bits & np.uint64(1 << place))) for place in places)
 
     def _matches(self, holders: Held) -> _Matches:
         """Leave out the records that lack a strict word, and say which lack any."""
@@ -290,7 +300,7 @@ class LexicalSearch:
         if seen is not None:
             every = every.chosen(~_is_before(every.keys(), np.array(seen[:3])[:, None]))
         keys = every.keys()
-        wanted = self._plan.limit + 1
+        wanted = self._plan.most_hits + 1
         if seen is not None:
             # Those that share the place of the last hit shown were perhaps shown before.
             wanted += int((keys == np.array(seen[:3])[:, None]).all(axis=0).sum())
@@ -321,12 +331,12 @@ class LexicalSearch:
         older = _RankWindow(frozen.window.bottom, _EVERYTHING.bottom)
         return _position(frozen._replace(window=older, is_first_window=False), None)
 
-    def understood(self, needs_found: Sequence[FoundNeed]) -> Understood:
-        """Return how the query was understood."""
+    def understood(self, needs_found: Sequence[FoundNeed], counts: Sequence[int] = ()) -> Understood:
+        """Return how the query was understood, and if they are known, how many records hold each word."""
         question = self._question
         words = tuple(
-            word.understood(need)
-            for word, need in zip(needs_found, question.needs, strict=True)
+            replace(word.understood(need), count=count)
+            for word, need, count in zip_longest(needs_found, question.needs, counts)
             if not need.is_part
         )
         return Understood(words, question.left_out, tuple(need.name for need in question.excluded))

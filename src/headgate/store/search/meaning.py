@@ -11,6 +11,7 @@ from dataclasses import dataclass, field as member
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from headgate.errors import CursorExpired
 from headgate.model.ids import FieldName
@@ -244,10 +245,11 @@ class MeaningSearch:
         similar = self.similar()
         seen = _read_position(self._plan.after)
         rest = [record for record in similar.records if seen is None or record.place > seen]
-        page_matches = rest[: self._plan.limit]
+        page_matches = rest[: self._plan.most_hits]
         hits, damaged = self.show(page_matches)
+        places = {match.place.rid: _position(match.place) for match in page_matches}
         return SearchPage(
-            tuple(hits.values()),
+            tuple(replace(hit, place=places[rid]) for rid, hit in hits.items()),
             _position(page_matches[-1].place) if len(rest) > len(page_matches) else None,
             None,
             ranked_all=similar.is_all,

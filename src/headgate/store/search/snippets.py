@@ -9,16 +9,14 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import chain
 
 from headgate.model.ids import FieldName
-from headgate.model.plan import Term
+from headgate.model.plan import SNIPPET_CHARS, Term
 from headgate.model.rows import Snippet
 from headgate.store.format.analyser import normal_forms
 from headgate.words import RUN, SIGNS, UNSEEN
 
 AROUND_CHARS = 32
-MAX_CHARS = 100
 #: A passage that was found by its meaning has no match to cut around, so more of it is shown.
 PASSAGE_CHARS = 160
 _WORD = r"[^\W_]"
@@ -55,22 +53,36 @@ class Highlighter:
             return iter(())
         return (match.span() for match in self._pattern.finditer(folded))
 
-    def snippet(self, field: FieldName, text: str, *, whole: bool = True, at: int = 0) -> Snippet | None:
-        """Cut out the words around the first match, or say that there is none.
+    def snippet(
+        self, field: FieldName, text: str, chars: int = SNIPPET_CHARS, *, whole: bool = True, at: int = 0
+    ) -> Snippet | None:
+        """Cut out the words where most matches stand, or say that there is none.
 
         ``at`` is where this text starts in its field, and ``whole`` whether it is all of it.
         """
-        spans = self.spans(text)
-        first = next(spans, None)
-        if first is None:
+        spans = [*self.spans(text)]
+        if not spans:
             return None
-        start = _word_start(text, max(0, first[0] - AROUND_CHARS), first[0])
-        end = min(len(text), max(start + MAX_CHARS, first[1]))
+        first = _densest(spans, chars)
+        # Of a longer piece more stands before the match.
+        start = _word_start(text, max(0, first[0] - max(AROUND_CHARS, chars // 4)), first[0])
+        end = _word_end(text, min(len(text), max(start + chars, first[1])), first[1])
         complete = whole and start == 0 and end == len(text)
         before = ELLIPSIS if start or at else ""
         after = "" if whole and end == len(text) else ELLIPSIS
-        marked = _marked(text, chain([first], spans), start, end)
+        marked = _marked(text, spans, start, end)
         return Snippet(field, before + marked + after, complete, at + first[0])
+
+
+def _densest(spans: Sequence[tuple[int, int]], chars: int) -> tuple[int, int]:
+    """Return the match from which on the most matches stand close together; of equal ones the first."""
+    best, most, last = spans[0], 0, 0
+    for first, span in enumerate(spans):
+        while last < len(spans) and spans[last][1] <= span[0] + chars:
+            last += 1
+        if last - first > most:
+            best, most = span, last - first
+    return best
 
 
 def passage_snippet(field: FieldName, text: str, *, start: int, end: int) -> Snippet:
@@ -176,6 +188,14 @@ def _word_start(text: str, start: int, match: int) -> int:
         return 0
     space = text.find(" ", start, match)
     return start if space < 0 else space + 1
+
+
+def _word_end(text: str, end: int, match: int) -> int:
+    """End with a whole word, unless the last one begins in the match."""
+    if end == len(text):
+        return end
+    space = text.rfind(" ", match, end + 1)
+    return end if space < 0 else space
 
 
 def _marked(text: str, spans: Iterable[tuple[int, int]], start: int, end: int) -> str:

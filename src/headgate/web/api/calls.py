@@ -148,9 +148,17 @@ def _single(param: Param, text: str, warnings: list[ReadWarning]) -> Any:
         return _integer(param.name, text)
     if param.shape in {Shape.LENIENT_INTEGER, Shape.LENIENT_LIMIT}:
         return _lenient(param, text, warnings)
+    if param.shape is Shape.BOOLEAN:
+        return _boolean(param.name, text)
     if param.choices and text not in param.choices:
         raise InvalidRequest(f"{param.name} must be one of {', '.join(param.choices)}.", param=param.name)
     return text
+
+
+def _boolean(name: str, text: str) -> bool:
+    if text not in {"true", "false"}:
+        raise InvalidRequest(f"{name} must be true or false.", param=name)
+    return text == "true"
 
 
 def _integer(name: str, text: str) -> int:

@@ -40,6 +40,8 @@ class Shape(StrEnum):
 
     TEXT = "text"
     INTEGER = "integer"
+    #: ``true`` or ``false``.
+    BOOLEAN = "boolean"
     #: A whole number, or else the default: what lists do with a limit they cannot read.
     LENIENT_INTEGER = "lenient_integer"
     #: The same, where 0 is a limit too.
@@ -174,7 +176,13 @@ def _params(read: type[Read], *own: Param, required: Collection[str] = ()) -> tu
 
 def _param(argument: Argument, *, is_required: bool) -> Param:
     schema = argument.schema
-    shapes = {"integer": Shape.INTEGER, "array": Shape.REPEATED, "object": Shape.FILTER, "string": Shape.TEXT}
+    shapes = {
+        "integer": Shape.INTEGER,
+        "boolean": Shape.BOOLEAN,
+        "array": Shape.REPEATED,
+        "object": Shape.FILTER,
+        "string": Shape.TEXT,
+    }
     named = {"fields": Shape.NAMES, "in": Shape.NAMES, "expand_limit": Shape.LIMITS, "extract": Shape.EXTRACT}
     return Param(
         argument.name,

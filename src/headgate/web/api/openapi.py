@@ -300,6 +300,8 @@ def _param(param: Param) -> dict[str, Any]:
     written: dict[str, Any] = {}
     if param.shape is Shape.INTEGER:
         schema = {"type": "integer"} | _bounds(param)
+    elif param.shape is Shape.BOOLEAN:
+        schema = {"type": "boolean"}
     elif param.shape in {Shape.LENIENT_INTEGER, Shape.LENIENT_LIMIT}:
         schema = {
             "anyOf": [

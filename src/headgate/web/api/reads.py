@@ -22,7 +22,7 @@ from headgate.model.ids import (
 )
 from headgate.model.query import BlobQuery, ChangesQuery, ListQuery, RecordQuery, SearchMode, WindowQuery
 from headgate.model.reads import AggregateRead, Read, RecordsRead, SchemaRead, SearchRead
-from headgate.reading.port import PREVIEW_CHARS, BlobAnswer, ReadAnswer
+from headgate.reading.port import PAGE_BYTES, PREVIEW_CHARS, BlobAnswer, ReadAnswer
 from headgate.web.api.calls import NOTHING, Call
 from headgate.web.replies import NOSNIFF, PRIVATE, HttpReply
 
@@ -33,9 +33,10 @@ _SHOWN_IN_PLACE = frozenset(
         *(f"image/{kind}" for kind in ("avif", "bmp", "gif", "jpeg", "png", "tiff", "webp", "x-icon")),
     }
 )
-_PREFERRED = re.compile(
-    rb"(?:^|[,;])\s*" + PREVIEW_CHARS.encode() + rb"=([1-9]\d{0,5})\s*(?:$|[,;])", re.IGNORECASE
-)
+_PREFERRED = {
+    name: re.compile(rb"(?:^|[,;])\s*" + name.encode() + rb"=([1-9]\d{0,5})\s*(?=$|[,;])", re.IGNORECASE)
+    for name in (PREVIEW_CHARS, PAGE_BYTES)
+}
 _MEDIA_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+")
 _Read = TypeVar("_Read", bound=Read)
 
@@ -65,7 +66,7 @@ def stream(call: Call) -> Awaitable[ReadAnswer]:
 
 def records(call: Call) -> Awaitable[ReadAnswer]:
     """Read a page, or what changed."""
-    return call.resource_server().records(_list(call), preview_chars=_preview_chars(call))
+    return call.resource_server().records(_list(call), preview_chars=_preferred(call, PREVIEW_CHARS))
 
 
 def record(call: Call) -> Awaitable[ReadAnswer]:
@@ -75,7 +76,7 @@ def record(call: Call) -> Awaitable[ReadAnswer]:
         query = structs.replace(
             query, connection_id=params.connection(), fields=params.fields(), expand=params.expand()
         )
-    return call.resource_server().record(query, preview_chars=_preview_chars(call))
+    return call.resource_server().record(query, preview_chars=_preferred(call, PREVIEW_CHARS))
 
 
 def window(call: Call) -> Awaitable[ReadAnswer]:
@@ -120,7 +121,9 @@ def hybrid_search(call: Call) -> Awaitable[ReadAnswer]:
 
 def _search(call: Call, mode: SearchMode) -> Awaitable[ReadAnswer]:
     query = reads.search_query(_read(call, SearchRead), call.given.get("q"), call.given.filters, mode)
-    return call.resource_server().search(query, line_chars=_preview_chars(call))
+    return call.resource_server().search(
+        query, line_chars=_preferred(call, PREVIEW_CHARS), page_bytes=_preferred(call, PAGE_BYTES)
+    )
 
 
 async def blob(call: Call) -> HttpReply:
@@ -144,10 +147,10 @@ async def blob(call: Call) -> HttpReply:
     return HttpReply(headers=headers, status=206 if is_part else 200, stream=content)
 
 
-def _preview_chars(call: Call) -> int | None:
-    """Read how many characters of a long text the client prefers; a preference that says nothing is ignored."""
+def _preferred(call: Call, name: str) -> int | None:
+    """Read how many characters of a long text, or bytes of a page, the client prefers; what cannot be read is ignored."""
     preferred = call.headers.get(b"prefer")
-    preference = None if preferred is None else _PREFERRED.search(preferred)
+    preference = None if preferred is None else _PREFERRED[name].search(preferred)
     return None if preference is None else int(preference[1])
 
 

@@ -1,0 +1,129 @@
+"""Hits that are alike are shown as one, and each is still counted, logged and reachable."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from headgate.model.query import SearchQuery
+from tests.mcp.serve.test_bytes import in_two_accounts, message
+from tests.mcp.serve.test_world import mail
+from tests.mcp.serve.world import World
+
+DAYS = [f"2026-0{month}-{day:02}T08:00:00Z" for month in range(1, 4) for day in range(1, 21)]
+
+
+def reminders(count: int, text: str = "Water the lantern tree.") -> list[dict[str, Any]]:
+    return [message(f"r{n:02}", text, subject="Reminder", sent_at=DAYS[n % len(DAYS)]) for n in range(count)]
+
+
+async def pages(w: World, limit: int, **more: Any) -> list[Any]:
+    """Follow the printed cursor to the last page."""
+    answers, cursor = list[Any](), dict[str, str]()
+    while True:
+        answer = await w.call(mail(w), "search", query="lantern", limit=limit, **more, **cursor)
+        answers.append(answer)
+        printed = re.search(r'next_cursor="([^"]+)"', answer.text)
+        if printed is None:
+            return answers
+        cursor = {"cursor": printed[1]}
+
+
+def hits_of(answers: list[Any]) -> list[dict[str, Any]]:
+    return [hit for answer in answers for hit in answer.structured["data"]["data"]]
+
+
+def test_hits_that_are_alike_are_one_hit_that_says_how_many_and_of_which_days():
+    async def work(w: World) -> None:
+        await w.add("Home mail", "messages", *reminders(20), message("m1", "a lantern for Ines"))
+        found = await w.call(mail(w), "search", query="lantern")
+        assert len(found.structured["results"]) == 2
+        alike = [hit.get("alike") for hit in found.structured["data"]["data"]]
+        times = {"earliest": "2026-01-01T08:00:00Z", "latest": "2026-01-19T08:00:00Z"}
+        assert {"count": 19, **times} in alike
+        assert '"Home mail" · 19 more alike, 2026-01-01 to 2026-01-19\n' in found.text
+        assert "count=exact:21" in found.text
+
+    in_two_accounts(work)
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 10, 25, 100])
+def test_what_pages_print_and_what_is_alike_make_the_count(limit: int):
+    async def work(w: World) -> None:
+        # In both accounts, and with others in between.
+        others = [message(f"m{n:02}", f"lantern {n}", sent_at=DAYS[n]) for n in range(30)]
+        await w.add("Home mail", "messages", *reminders(40), *others)
+        await w.add("Work mail", "messages", *reminders(15))
+        folded = await pages(w, limit)
+        hits = hits_of(folded)
+        assert len(hits) + sum(hit.get("alike", {}).get("count", 0) for hit in hits) == 85
+        printed = [
+            int(number) for answer in folded for number in re.findall(r"(\d+) more alike", answer.text)
+        ]
+        assert sum(len(re.findall("^   id=", answer.text, re.MULTILINE)) for answer in folded) == len(hits)
+        assert len(hits) + sum(printed) == 85
+        assert len(hits) < 85 or limit == 1
+        single = hits_of(await pages(w, limit, collapse=False))
+        assert len({(hit["connection_id"], hit["record_key"]) for hit in single}) == len(single) == 85
+
+    in_two_accounts(work)
+
+
+def test_records_of_different_texts_are_not_alike():
+    async def work(w: World) -> None:
+        texts = ["Water the lantern tree.", "Water the lantern tree, and the fern."]
+        for n, text in enumerate(texts):
+            await w.add("Home mail", "messages", message(f"m{n}", text, subject="Reminder"))
+        await w.add("Work mail", "messages", message("m0", texts[0], subject="Reminder"))
+        found = await w.call(mail(w), "search", query="lantern")
+        assert len(found.structured["results"]) == 3
+        assert "alike" not in found.text
+
+    in_two_accounts(work)
+
+
+def test_hits_that_are_alike_are_logged():
+    async def work(w: World) -> None:
+        await w.add("Home mail", "messages", *reminders(12))
+        await w.call(mail(w), "search", query="lantern")
+        shown = {key for part in w.log.written[-1].parts for key in part.record_ids}
+        assert shown == {f"r{n:02}" for n in range(12)}
+
+    in_two_accounts(work)
+
+
+def test_only_the_form_for_models_shows_alike_hits_as_one_unless_it_is_asked_for():
+    async def work(w: World) -> None:
+        await w.add("Home mail", "messages", *reminders(12))
+        port = w.port(mail(w))
+        plain = (await port.search(SearchQuery("lantern"))).body()["data"]
+        assert len(plain) == 12
+        (hit,) = (await port.search(SearchQuery("lantern", collapse=True))).body()["data"]
+        assert hit["alike"]["count"] == 11
+        assert hit["object"] == "search_result"
+        (hit,) = (await port.search(SearchQuery("lantern"), page_bytes=5_000)).body()["data"]
+        assert hit["alike"]["count"] == 11
+        form = {"line_chars": 240, "page_bytes": 9_000}
+        assert len((await port.search(SearchQuery("lantern", collapse=False), **form)).body()["data"]) == 12
+
+    in_two_accounts(work)
+
+
+def test_hits_that_lack_words_come_with_the_cursor_where_others_have_all():
+    async def work(w: World) -> None:
+        ferns = [message(f"f{n}", f"a fern {n}") for n in range(3)]
+        await w.add("Home mail", "messages", message("all", "a lantern and a fern"), *reminders(3), *ferns)
+        first = await w.call(mail(w), "search", query="lantern fern")
+        assert [hit["record_key"] for hit in first.structured["data"]["data"]] == ["all"]
+        assert "1 matched all, 6 some" in first.text
+        cursor = first.structured["data"]["next_cursor"]
+        second = await w.call(mail(w), "search", query="lantern fern", cursor=cursor)
+        assert len(second.structured["results"]) == 4
+        assert [hit["alike"]["count"] for hit in second.structured["data"]["data"] if "alike" in hit] == [2]
+        none = await w.call(mail(w), "search", query="lantern moss")
+        assert len(none.structured["results"]) == 2
+        assert ' · not: "moss"' in none.text
+
+    in_two_accounts(work)
