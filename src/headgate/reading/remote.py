@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 from urllib.parse import quote
 
@@ -148,15 +148,7 @@ class _Connector(msgspec.Struct):
 
 
 class _Connectors(msgspec.Struct):
-    connectors: tuple[_Connector, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class AboutToken:
-    """What a server says of a token: whose it is, and the sources that it may read."""
-
-    bearer: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    source_ids: tuple[str, ...] = ()
+    data: tuple[_Connector, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,15 +256,23 @@ class RemoteResourceServer:
         }
         return tuple(mode for mode, is_offered in offered.items() if is_offered)
 
-    async def about_token(self) -> AboutToken:
+    async def source_ids(self) -> tuple[str, ...]:
+        """Ask which sources the token may read; none where the server does not say."""
+        try:
+            rows = _understood(await self._get("/v1/connectors"), _Connectors).data
+        except HeadgateError:
+            return ()
+        return tuple(row.source.id for row in rows)
+
+    async def bearer(self) -> Mapping[str, Any]:
         """Ask what the token is; empty when the server does not say, or refuses the token itself."""
         try:
             answer = await self.schema(SchemaQuery())
         except RemoteRefused as error:
             if error.status in _TOKEN_REFUSED:
-                return AboutToken()
+                return {}
             raise
-        return _about_token(answer.content)
+        return _bearer(answer.content)
 
     async def aggregate(self, query: AggregateQuery) -> ReadAnswer:
         """Ask for a number; one of all records is none of those that hold some words."""
@@ -399,23 +399,16 @@ async def _pieces(answer: httpx2.Response) -> AsyncGenerator[bytes]:
         await answer.aclose()
 
 
-def _about_token(content: bytes) -> AboutToken:
-    """Read ``bearer`` and the sources of a schema document, which some servers wrap in ``data``."""
+def _bearer(content: bytes) -> Mapping[str, Any]:
+    """Read the member ``bearer`` of a schema document, which some servers wrap in ``data``."""
     try:
         document = msgspec.json.decode(content, type=dict[str, Any])
     except msgspec.MsgspecError:
-        return AboutToken()
+        return {}
     wrapped: Any = document.get("data")
     inner = cast("dict[str, Any]", wrapped) if isinstance(wrapped, dict) else document
     bearer: Any = document.get("bearer") or inner.get("bearer")
-    try:
-        connectors = msgspec.convert(inner, _Connectors).connectors
-    except msgspec.ValidationError:
-        connectors = ()
-    return AboutToken(
-        cast("dict[str, Any]", bearer) if isinstance(bearer, dict) else {},
-        tuple(connector.source.id for connector in connectors),
-    )
+    return cast("dict[str, Any]", bearer) if isinstance(bearer, dict) else {}
 
 
 def _request_id(headers: Mapping[str, str]) -> RequestId:

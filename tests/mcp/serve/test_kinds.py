@@ -10,13 +10,16 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import msgspec
 import pytest
 
 from headgate.auth.credentials import home_credential_path, write_token
 from headgate.auth.grants import Choice, Conditions, issue
+from headgate.mcp.serve.tools import surface_of
 from headgate.model.ids import ConnectionId
 from headgate.model.kinds import PUBLISHER, kinds_of
+from headgate.reading.remote import RemoteResourceServer
 from headgate.sources.declaring import StreamSpec, declaration, fields
 from headgate.sources.file_source import FileFormat, FormatsSource
 from headgate.sources.registry import BUILT_IN
@@ -131,6 +134,14 @@ def over_stdio(place: Path, program: LocalProgram, token: str) -> list[dict[str,
     return json.loads(done.stdout)["result"]["tools"]
 
 
+async def over_rest(program: LocalProgram, token: str) -> tuple[str, ...]:
+    """Ask as a process does that reads from another server."""
+    transport = httpx2.ASGITransport(app=program.app)
+    headers = {"Authorization": f"Bearer {token}"}
+    async with httpx2.AsyncClient(transport=transport, headers=headers, trust_env=False) as client:
+        return await RemoteResourceServer("http://127.0.0.1", client).source_ids()
+
+
 def about(tools: list[dict[str, Any]], name: str) -> str:
     return next(tool["description"] for tool in tools if tool["name"] == name)
 
@@ -151,6 +162,8 @@ async def test_the_tools_name_the_kinds_that_a_grant_shows_on_every_surface(tmp_
             assert f"what you may read of {kinds}." in about(tools, "schema")
             assert f"Find {kinds} by words." in about(tools, "search")
             assert over_stdio(tmp_path, program, token) == tools
+            source_ids = await over_rest(program, token)
+            assert list(surface_of(has_meaning=False).naming(source_ids).tools) == tools
 
 
 async def test_the_tools_of_a_grant_say_nothing_of_what_it_does_not_show(tmp_path: Path):

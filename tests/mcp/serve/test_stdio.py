@@ -94,6 +94,7 @@ def test_a_server_without_windows_is_not_offered_as_if_it_had_them(tmp_path: Pat
                 "/v1/schema?view=compact",
                 "/v1/streams/-/records/-/field-window",
                 "/.well-known/oauth-protected-resource",
+                "/v1/connectors",
             ]
             names = [tool.name for tool in (await client.list_tools()).tools]
             assert names == [tool["name"] for tool in TOOLS if tool["name"] != "read_record_field"]

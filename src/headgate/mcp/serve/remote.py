@@ -34,14 +34,13 @@ async def _serve(provider_url: str, token: str, identity: ServerIdentity) -> Non
     async with http_client(token) as client:
         port = RemoteResourceServer(provider_url, client)
         # Before the client is answered: an agent never reads with an owner's token.
-        about = await port.about_token()
-        refuse_owner_bearer(about.bearer)
+        refuse_owner_bearer(await port.bearer())
         # Asked before the first tool is listed: what the server cannot serve is never offered.
         windows = await port.windows()
         port = replace(port, as_json=windows is Windows.JSON)
         reader = Reader(port, handles_of_token(token), provider_url, windows=windows)
         surface = (WHOLE if windows else WITHOUT_WINDOWS).with_modes(await port.search_modes())
-        surface = surface.naming(about.source_ids)
+        surface = surface.naming(await port.source_ids())
 
         async def reader_of(_via: str) -> Reader:
             return reader
