@@ -40,6 +40,7 @@ format: .venv/.dev ## lay out the code and mend what can be mended
 docs: .venv/.dev ## write the generated pages of docs/reference anew, and build the site in dist/docs/site
 	@$(BIN)/python tools/reference.py
 	@$(BIN)/python tools/packages.py
+	@$(BIN)/python tools/hosts.py
 	@rm -rf dist/docs && mkdir -p dist/docs && cp -R mkdocs.yml docs dist/docs
 	@$(BIN)/zensical build --strict --config-file dist/docs/mkdocs.yml
 
