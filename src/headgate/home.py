@@ -41,6 +41,7 @@ _PRIVATE = (
     "journals",
     "blobs",
     "budgets",
+    "cursors",
     "latest-time",
     AUDIT_HEAD,
     "reserve",
@@ -71,6 +72,11 @@ class Home:
     """One owner's directory and the paths in it."""
 
     path: Path
+
+    @property
+    def cursors(self) -> Path:
+        """The directory with the cursors that clients have short names for."""
+        return self.path / "cursors"
 
     @property
     def keys(self) -> Path:

@@ -114,6 +114,7 @@ class Services:
         self.metrics = Metrics()
         self.version = __version__
         self._counter = opened.counter
+        self._shelf = opened.shelf
         self._seconds = seconds
 
     @property
@@ -160,7 +161,7 @@ class Services:
         """What all reads share."""
         return ReadableHome(
             self.store,
-            sealer=HomeSealer(self.home),
+            sealer=HomeSealer(self.home, self._shelf),
             discloser=self.journal,
             budgets=self.budgets,
             clock=self.clock,

@@ -41,7 +41,7 @@ _CONTENT = bytes(range(256)) * 9000
 _METHODS = ("page", "aggregate", "changes", "search")
 _TABLES = "SELECT relname::text FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid WHERE attname='home' AND relkind='r'"
 #: Tables of PostgreSQL that are copied by other means than row by row, or that belong to no copy.
-_OTHER_TABLES = {"home", "meta", "typed", "child_key", "blob_part", "budget", "lease"}
+_OTHER_TABLES = {"home", "meta", "typed", "child_key", "blob_part", "budget", "kept_cursor", "lease"}
 
 
 class _Stopped(BaseException):

@@ -43,6 +43,8 @@ _HIDDEN_WORDS = (
 RULED = "zeppelin"
 #: Bookmarks are random on purpose, and search cursors hold the engine's own numbers, sealed.
 _SEALED = re.compile(rb"(?:ch|se)1\.[A-Za-z0-9_-]+")
+#: Names of cursors; what they stand for is compared.
+_NAMED = re.compile(rb"\bc\.([A-Za-z0-9_-]{22})(?![A-Za-z0-9_-])")
 
 
 def document() -> dict[str, Any]:
@@ -302,7 +304,8 @@ async def transcript(twin: Twin, steps: Sequence[Any], who: str) -> list[bytes]:
         answer = await twin.program.get(
             f"{path}?{urlencode(filled, quote_via=quote)}", twin.tokens[who], headers=[("request-id", "r")]
         )
-        answers.append(_comparable(answer.status, sorted(answer.headers.items()), answer.content))
+        whole = f"{answer.status} {sorted(answer.headers.items())} ".encode() + answer.content
+        answers.append(_comparable(twin, whole))
         if answer.status == 200:
             body = answer.body
             tokens["<next>"] = str(body.get("next_cursor", "none"))
@@ -311,7 +314,14 @@ async def transcript(twin: Twin, steps: Sequence[Any], who: str) -> list[bytes]:
     return answers
 
 
-def _comparable(status: int, headers: Sequence[tuple[str, str]], content: bytes) -> bytes:
+def _comparable(twin: Twin, whole: bytes) -> bytes:
     """Of some sealed tokens only the length can be compared; everything else must be the same byte for byte."""
-    whole = f"{status} {headers} ".encode() + content
+    shelf: Any = twin.program.services.reads.sealer
+
+    def sealed(name: re.Match[bytes]) -> bytes:
+        token = shelf._shelf.get(f"c.{name[1].decode()}")
+        # What a client made up stands for nothing.
+        return name[0] if token is None else token.encode()
+
+    whole = _NAMED.sub(sealed, whole)
     return _SEALED.sub(lambda found: b"<sealed, %d>" % len(found[0]), whole)

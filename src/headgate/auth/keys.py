@@ -10,6 +10,8 @@ seals is written so:
 
 AES-SIV is deterministic: the same position gives the same token, so an id that has to travel as a handle
 stays the same id, and answers that must be equal are equal byte for byte.
+
+Cursors are kept by the home, and clients get names of 24 characters for them.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ import base64
 import binascii
 import hashlib
 import json
+import mmap
+import os
 import secrets
 from contextlib import suppress
 from dataclasses import dataclass
@@ -28,8 +32,9 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 
 from headgate.errors import ConfigInvalid, SealBroken
-from headgate.home import Home, read_or_create_private, read_private, write_private
-from headgate.model.sealed import NEVER, Failure, Kind
+from headgate.home import Home, make_private_directory, read_or_create_private, read_private, write_private
+from headgate.model.sealed import NEVER, SHORT, CursorShelf, Failure, Kind
+from headgate.system import allocate, lock, open_private, read_at
 
 TOKEN_BYTES = 32
 #: Lets a person and a secret scanner know one when they see it; says nothing about its kind.
@@ -133,6 +138,13 @@ class RingSealer:
             raise SealBroken(Failure.EXPIRED)
         return opened[_EXPIRY_BYTES:]
 
+    def shortened(self, token: str) -> str:
+        """Return the token: a ring keeps none."""
+        return token
+
+    async def fetch(self, token: str) -> None:
+        """Do nothing: a token holds all that is needed to open it."""
+
 
 def _associated(kind: Kind, binding: bytes) -> list[bytes]:
     return [f"headgate {kind.value}{_VERSION}".encode(), binding]
@@ -172,9 +184,11 @@ def rotate_ring(home: Home) -> KeyRing:
 class HomeSealer:
     """Seals and opens with the ring in a home's file as it is now, so that a rotation counts in running servers too; a Sealer."""
 
-    __slots__ = ("_inner", "_path", "_stamp")
+    __slots__ = ("_inner", "_path", "_shelf", "_stamp")
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: Home, shelf: CursorShelf | None = None) -> None:
+        """Seal for a home, whose cursors are kept on a shelf: in files of it, unless another is given."""
+        self._shelf = shelf or CursorFiles(home)
         self._path = home.keys / _FILE
         self._inner = RingSealer(load_ring(home))
         self._stamp = _stamp(self._path)
@@ -184,8 +198,23 @@ class HomeSealer:
         return self._current_sealer().seal(kind, payload, binding=binding, expires_at=expires_at)
 
     def open(self, kind: Kind, token: str, *, binding: bytes = b"", now: int = NEVER) -> bytes:
-        """Return the payload of a token that a key of the ring sealed."""
+        """Return the payload of a token that a key of the ring sealed, or of one that is kept under this name."""
+        if token.startswith(SHORT):
+            whole = self._shelf.get(token)
+            if whole is None:
+                raise SealBroken(Failure.NOT_OURS)
+            token = whole
         return self._current_sealer().open(kind, token, binding=binding, now=now)
+
+    def shortened(self, token: str) -> str:
+        """Keep a token, and return its name."""
+        name = short_name(token)
+        return name if self._shelf.put(name, token) else token
+
+    async def fetch(self, token: str) -> None:
+        """Look a name up, if the token is one, wherever another process may have kept it."""
+        if token.startswith(SHORT):
+            await self._shelf.fetch(token)
 
     def _current_sealer(self) -> RingSealer:
         stamp = _stamp(self._path)
@@ -196,6 +225,127 @@ class HomeSealer:
                 self._inner = self._inner if content is None else RingSealer(_parse(content, str(self._path)))
             self._stamp = stamp
         return self._inner
+
+
+_NAME_BYTES = 16
+#: A file is a table of buckets, chosen by the name. A bucket is a ring: where the next entry begins, then entries, of which a
+#: new one is written over the oldest. An entry is the digest, the length and the token.
+_BUCKETS = 1024
+_BUCKET_BYTES = 4096
+_LENGTH_BYTES = 2
+#: Processes that keep cursors at the same time.
+_MOST_FILES = 32
+
+
+def short_name(token: str) -> str:
+    """Name a token by its digest: the same token has the same name in every process, and no name can be guessed."""
+    digest = hashlib.sha256(token.encode("ascii")).digest()[:_NAME_BYTES]
+    return SHORT + base64.urlsafe_b64encode(digest).rstrip(b"=").decode("ascii")
+
+
+def _digest_in(name: str) -> bytes | None:
+    try:
+        digest = base64.b64decode(name.removeprefix(SHORT) + "==", altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    return digest if len(digest) == _NAME_BYTES else None
+
+
+class CursorFiles:
+    """Keeps cursors in files of the home, for every process of one machine; a CursorShelf.
+
+    Each process writes to another file, so that none waits for another, and looks names up in all of them. When it
+    ends, the next process goes on with its file. Files have a fixed size: what is new takes the place of the oldest.
+    """
+
+    __slots__ = ("_directory", "_process", "_table")
+
+    def __init__(self, home: Home) -> None:
+        self._directory = home.cursors
+        self._table: mmap.mmap | None = None
+        self._process = 0
+
+    def put(self, name: str, token: str) -> bool:
+        """Keep a token; False if this process has no file, or the token no room."""
+        table, digest, content = self._own_table(), _digest_in(name), token.encode("ascii")
+        if table is None or digest is None:
+            return False
+        entry = digest + len(content).to_bytes(_LENGTH_BYTES, "big") + content
+        if len(entry) > _BUCKET_BYTES - _LENGTH_BYTES:
+            return False
+        place = _place(digest)
+        begin = int.from_bytes(table[place : place + _LENGTH_BYTES], "big")
+        if not _LENGTH_BYTES <= begin <= _BUCKET_BYTES - len(entry):
+            begin = _LENGTH_BYTES
+        end = begin + len(entry)
+        table[place + begin : place + end] = entry
+        table[place : place + _LENGTH_BYTES] = end.to_bytes(_LENGTH_BYTES, "big")
+        return True
+
+    def get(self, name: str) -> str | None:
+        """Look a name up in the file of this process, and in those of others."""
+        digest = _digest_in(name)
+        if digest is None:
+            return None
+        place = _place(digest)
+        token = None
+        if self._table is not None:
+            token = _token_in(self._table[place : place + _BUCKET_BYTES], name, digest)
+        with suppress(OSError):
+            for path in self._directory.iterdir() if token is None else ():
+                handle = open_private(path, os.O_RDONLY)
+                try:
+                    token = token or _token_in(read_at(handle, _BUCKET_BYTES, place), name, digest)
+                finally:
+                    os.close(handle)
+        return token
+
+    async def fetch(self, name: str) -> None:
+        """Do nothing: files are at hand."""
+
+    def _own_table(self) -> mmap.mmap | None:
+        """Return the file of this process; a forked one does not write to that of its parent."""
+        if self._process != os.getpid():
+            self._process = os.getpid()
+            self._table = _taken_table(self._directory)
+        return self._table
+
+
+def _taken_table(directory: Path) -> mmap.mmap | None:
+    """Take a file that no other process has; None if there is none, or the home cannot be written."""
+    size = _BUCKETS * _BUCKET_BYTES
+    with suppress(OSError, ConfigInvalid):
+        make_private_directory(directory)
+        for number in range(_MOST_FILES):
+            handle = open_private(directory / str(number), os.O_RDWR | os.O_CREAT)
+            try:
+                lock(handle)
+                # Without its space on the disk, a page that is written later would end the process.
+                allocate(handle, size)
+                # The map duplicates the handle, and so holds the lock.
+                return mmap.mmap(handle, size)
+            except BlockingIOError:
+                continue
+            finally:
+                os.close(handle)
+    return None
+
+
+def _place(digest: bytes) -> int:
+    return int.from_bytes(digest[:4], "big") % _BUCKETS * _BUCKET_BYTES
+
+
+def _token_in(bucket: bytes, name: str, digest: bytes) -> str | None:
+    at = bucket.find(digest)
+    while at >= 0:
+        begin = at + _NAME_BYTES + _LENGTH_BYTES
+        length = int.from_bytes(bucket[begin - _LENGTH_BYTES : begin], "big")
+        token = bucket[begin : begin + length].decode("ascii", "replace")
+        # It may be written over in part, by this process or another: what is not whole has another name.
+        if token.isascii() and short_name(token) == name:
+            return token
+        at = bucket.find(digest, at + 1)
+    return None
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:

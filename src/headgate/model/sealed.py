@@ -3,6 +3,8 @@
 Page cursors, change bookmarks, search cursors, window cursors and resource handles are all sealed:
 encrypted, so they disclose nothing; authenticated together with their kind and a binding, so a token works
 only where and for what it was made. A sealed token identifies; it never authorises.
+
+A model reads cursors and writes them again, so the long token stays on a shelf of the home and the client gets its name.
 """
 
 from __future__ import annotations
@@ -54,3 +56,29 @@ class Sealer(Protocol):
             SealBroken: it was not, or it has expired by ``now``.
         """
         ...
+
+    def shortened(self, token: str) -> str:
+        """Return a short name under which the token can be opened, or the token itself where none can be kept."""
+        ...
+
+    async def fetch(self, token: str) -> None:
+        """Look a name up, if the token is one, so that `open` knows it."""
+
+
+#: How the names of tokens that are kept begin.
+SHORT = "c."
+
+
+class CursorShelf(Protocol):
+    """Where cursors are kept by their names, for every process of the home."""
+
+    def put(self, name: str, token: str) -> bool:
+        """Keep a token; False if it cannot be kept."""
+        ...
+
+    def get(self, name: str) -> str | None:
+        """Return the token of a name; None if it is not known, or no longer."""
+        ...
+
+    async def fetch(self, name: str) -> None:
+        """Look a name up wherever other processes may have kept it, so that `get` knows it."""

@@ -111,7 +111,8 @@ def open_hit(seals: Seals, token: str, binding: bytes) -> SearchPosition:
 def seal_session(seals: Seals, session: ChangesSession, binding: bytes) -> str:
     """Seal the place inside a session of changes."""
     numbers = (session.since, session.horizon, session.after)
-    return _seal_bytes(seals, Kind.CHANGES, b"s" + _wide(*numbers), binding, CURSOR_SECONDS)
+    token = _seal_bytes(seals, Kind.CHANGES, b"s" + _wide(*numbers), binding, CURSOR_SECONDS)
+    return seals.sealer.shortened(token)
 
 
 def open_session(seals: Seals, token: str, binding: bytes) -> ChangesSession:
@@ -152,7 +153,8 @@ def _digest(allowance: Allowance, query: object) -> bytes:
 
 
 def _seal(seals: Seals, kind: Kind, payload: object, binding: bytes) -> str:
-    return _seal_bytes(seals, kind, msgspec.msgpack.encode(payload), binding, CURSOR_SECONDS)
+    token = _seal_bytes(seals, kind, msgspec.msgpack.encode(payload), binding, CURSOR_SECONDS)
+    return seals.sealer.shortened(token)
 
 
 def _seal_bytes(seals: Seals, kind: Kind, payload: bytes, binding: bytes, seconds: int) -> str:

@@ -133,9 +133,11 @@ class LocalResourceServer(msgspec.Struct):
         try:
             # Before the read, which would show by its failure what there is.
             most = await self._left()
-            served = await serve(
-                CurrentRead(home, context, await home.decisions(context.access), most), *arguments
-            )
+            cursor: str | None = getattr(arguments[0], "cursor", None) if arguments else None
+            if cursor is not None:
+                await home.sealer.fetch(cursor)
+            read = CurrentRead(home, context, await home.decisions(context.access), most)
+            served = await serve(read, *arguments)
             if most is not None:
                 count = count_records(served.shown)
                 taken = await home.budgets.take(context.access, count)

@@ -14,7 +14,7 @@ from headgate.model.plan import AggregatePlan, ChangesPlan
 from headgate.model.query import Metric
 from headgate.store.engines.postgres import PostgresStore
 from headgate.store.postgres.database import HomePlace, connect
-from headgate.store.postgres.migrate import make_role, open_place
+from headgate.store.postgres.migrate import make_role, migrate, open_place
 from tests import postgres
 from tests.store.declared import MARKS
 from tests.store.engines import NOW, Driven
@@ -61,6 +61,20 @@ def place(tmp_path: Path) -> HomePlace:
 
 def _rows(connection: Any, table: str, condition: str) -> list[Any]:
     return connection.execute(f"SELECT * FROM {table} WHERE {condition}").fetchall()
+
+
+def test_a_role_may_use_the_tables_of_a_later_version(place: HomePlace):
+    role = f"headgate_home_{place.home}"
+    rights = "unnest(ARRAY['SELECT', 'INSERT', 'DELETE']) AS r"
+    allowed = f"SELECT bool_and(has_table_privilege('{role}', 'kept_cursor', r)) FROM {rights}"
+    with connect(postgres.database_url()) as owner, owner.transaction(force_rollback=True):
+        # As it was before that table.
+        owner.execute(
+            "DELETE FROM headgate_schema WHERE version = (SELECT max(version) FROM headgate_schema)"
+        )
+        owner.execute("DROP TABLE kept_cursor")
+        migrate(owner)
+        assert owner.execute(allowed).fetchone() == (True,)
 
 
 def test_no_statement_of_a_role_reaches_another_home(other: Ledger, place: HomePlace):

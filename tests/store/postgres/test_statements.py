@@ -59,7 +59,7 @@ _ONLY_HERE = {
     "blob_part", "put_blob_part", "delete_blob_parts", "delete_child_keys", "put_child_keys", "end_lease", "take_lease",
     "raise_version", "space_of_tables", "state_numbers", "typed_values", "vacuum",
     "with_state", "page_with_rows", "begin_budget", "count_budget", "counted_budget", "epoch", "gather_statistics", "lock_chain", "raise_ledger_version", "table_size",
-    "latest_time", "raise_latest_time",
+    "latest_time", "raise_latest_time", "keep_cursor", "kept_cursor", "drop_cursors", "drop_old_cursors",
 }  # fmt: skip
 _ONLY_IN_SQLITE = {
     "add_typed_column", "forget_given_number", "given_numbers", "index_typed_column", "last_stream", "make_typed_table",

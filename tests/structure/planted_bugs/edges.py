@@ -4,11 +4,40 @@ from __future__ import annotations
 
 from tests.structure.planted import Bug
 
+_CURSORS = "tests/web/test_short_cursors.py"
 _GRANTS = "tests/cli/test_grants.py"
 _HTTP = "src/headgate/web/http.py"
 _WIRE = "tests/web/test_wire.py"
 
 BUGS = (
+    Bug(
+        f"{_CURSORS}::test_another_process_goes_on_where_a_cursor_stands",
+        "a process knows only the cursors that it named",
+        "src/headgate/auth/keys.py",
+        "self._directory.iterdir() if token is None else ()",
+        "()",
+    ),
+    Bug(
+        f"{_CURSORS}::test_another_process_goes_on_where_a_cursor_stands",
+        "a machine knows only the cursors that it named",
+        "src/headgate/store/engines/postgres.py",
+        "            if row is not None:\n                self._remembered",
+        "            if row is name:\n                self._remembered",
+    ),
+    Bug(
+        f"{_CURSORS}::test_a_cursor_has_at_most_40_characters_and_goes_on",
+        "a cursor of a session of changes is long",
+        "src/headgate/policy/cursors.py",
+        'b"s" + _wide(*numbers), binding, CURSOR_SECONDS)\n    return seals.sealer.shortened(token)',
+        'b"s" + _wide(*numbers), binding, CURSOR_SECONDS)\n    return token',
+    ),
+    Bug(
+        f"{_CURSORS}::test_an_erasure_forgets_every_cursor",
+        "an erasure leaves the cursors",
+        "src/headgate/store/changes/erase.py",
+        "    remains.forget_cursors()\n",
+        "",
+    ),
     # Choices on the command line
     Bug(
         f"{_GRANTS}::test_a_stream_is_granted_in_every_source_that_has_it_and_the_preview_names_each",

@@ -43,6 +43,9 @@ class Remains(Protocol):
         """Remove copies of the store that migrations and stopped commands left; returns how many."""
         ...
 
+    def forget_cursors(self) -> None:
+        """Remove the cursors that are kept: they hold the keys of records, sealed."""
+
     def remove_bytes(self) -> None:
         """Remove the bytes that deleted rows leave behind."""
 
@@ -128,6 +131,7 @@ def _remove_files(database: Database, remains: Remains) -> tuple[int, int]:
     This comes after the rows that named them are gone for good: a process that is stopped in between leaves a
     whole store, and the next erasure removes the rest.
     """
+    remains.forget_cursors()
     return remove_gone(database, remains.remove_blobs), remains.remove_copies()
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from headgate.errors import ConfigInvalid
 from headgate.home import Home, HomeInDatabase
+from headgate.model.sealed import CursorShelf
 from headgate.store.engines.sqlite import SqliteLedger, SqliteStore
 from headgate.store.engines.store import Store
 from headgate.store.ledger.ledger import BudgetCounter, Ledger
@@ -26,6 +27,8 @@ class OpenedStores:
     oauth: OAuthStore
     #: Counts for daily limits where several machines share a home; None: files of the home count.
     counter: BudgetCounter | None = None
+    #: Keeps cursors where several machines share a home; None: files of the home keep them.
+    shelf: CursorShelf | None = None
     #: Says whether this machine, of those that share a home, fetches from accounts; None: no others share it.
     has_turn: Callable[[], Awaitable[bool]] | None = None
 
@@ -61,6 +64,7 @@ def open_engine(
         shared,
         OAuthStore(shared),
         counter=shared,
+        shelf=shared.shelf(now),
         has_turn=Lease(place, "sources", now).hold_soon,
     )
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from math import inf
 from typing import Any, TypeVar
 
-from headgate.errors import IntegrityBroken
+from headgate.errors import HeadgateError, IntegrityBroken
 from headgate.model.ids import GrantId
 from headgate.model.ledger import Holder
 from headgate.store.changes.hiding import RuleComparison
@@ -17,13 +17,13 @@ from headgate.store.changes.word_index import WordFilling
 from headgate.store.changes.writer import Writer
 from headgate.store.engines.postgres_readers import PostgresReaders, ReaderThreads, scan
 from headgate.store.engines.store import Store
-from headgate.store.ledger.ledger import Ledger
+from headgate.store.ledger.ledger import Ledger, LedgerConnections
 from headgate.store.models.model import MeaningModel
 from headgate.store.postgres.blobs import ServedBlobRows, remove_parts
 from headgate.store.postgres.database import HomePlace, PostgresDatabase, translated
 from headgate.store.postgres.dialect import SQL
 from headgate.store.postgres.lease import Lease, LeasedTurn
-from headgate.store.sql.catalog import Catalog
+from headgate.store.sql.catalog import BoundedMemo, Catalog
 from headgate.store.sql.database import Database
 from headgate.tasks import Supervisor
 
@@ -161,8 +161,20 @@ class PostgresLedger(Ledger):
     def __init__(self, place: HomePlace, *, connections: int = 2) -> None:
         connected = _PostgresConnections(place, connections)
         super().__init__(connected)
+        self._shelf: PostgresShelf | None = None
         self._version_in = connected.version_in
         self._latest_time = place.latest_time
+
+    def shelf(self, now: Callable[[], int]) -> PostgresShelf:
+        """Make what keeps cursors, until the ledger is closed."""
+        self._shelf = PostgresShelf(self.connections, now)
+        return self._shelf
+
+    async def close(self) -> None:
+        """Store the last cursors, and close the connections."""
+        if self._shelf is not None:
+            await self._shelf.close()
+        await super().close()
 
     @property
     def latest_time(self) -> int:
@@ -196,6 +208,93 @@ class PostgresLedger(Ledger):
                     return left
 
         return await self.connections.look_up(work)
+
+
+#: Longer than a cursor can be used.
+_CURSOR_US = 25 * 3600 * 1_000_000
+_MOST_CURSORS = 200_000
+#: Cursors that this process remembers, and how many it keeps between two times at which old ones are dropped.
+_REMEMBERED_CURSORS = 4096
+_BETWEEN_DROPS = 2000
+#: Cursors of so many seconds are stored together, after their answers: a page does not wait for a second statement.
+_TOGETHER_SECONDS = 0.02
+#: Another machine that is asked at once for the next page looks again after these.
+_AGAIN_SECONDS = (0.03, 0.1)
+#: After a failure, clients get whole cursors for so long.
+_WITHOUT_US = 60 * 1_000_000
+
+
+class PostgresShelf:
+    """Keeps cursors in the database, for every machine that serves the home; implements `model.sealed.CursorShelf`."""
+
+    def __init__(self, connections: LedgerConnections, now: Callable[[], int]) -> None:
+        self._connections = connections
+        self._now = now
+        self._remembered = BoundedMemo[str, str](_REMEMBERED_CURSORS)
+        self._waiting: dict[str, str] = {}
+        self._storing: asyncio.Task[None] | None = None
+        self._able_from = 0
+        self._until_drop = 0
+
+    def put(self, name: str, token: str) -> bool:
+        """Take a token to be stored soon; False for a while after that has failed."""
+        if self._now() < self._able_from:
+            return False
+        self._waiting[name] = self._remembered.remember(name, token)
+        if self._storing is None:
+            self._storing = asyncio.get_running_loop().create_task(self._store_soon())
+        return True
+
+    def get(self, name: str) -> str | None:
+        """Return a token that this process has kept or fetched."""
+        return self._waiting.get(name) or self._remembered.get(name)
+
+    async def fetch(self, name: str) -> None:
+        """Look a name up in the database; it may be on its way there."""
+        for pause in (*_AGAIN_SECONDS, None):
+            if self.get(name) is not None:
+                return
+            row = await self._connections.look_up(lambda database: database.one(SQL["kept_cursor"], (name,)))
+            if row is not None:
+                self._remembered.remember(name, row[0])
+            elif pause is not None:
+                await asyncio.sleep(pause)
+
+    async def close(self) -> None:
+        """Store what waits; nothing is put after that."""
+        if self._storing is not None:
+            self._storing.cancel()
+        await self.flush()
+
+    async def flush(self) -> None:
+        """Store what waits."""
+        tokens, self._waiting = self._waiting, {}
+        if not tokens:
+            return
+        try:
+            await self._store(tokens)
+        except HeadgateError:
+            # A full disk, or a server that only reads: records can be read all the same.
+            self._able_from = self._now() + _WITHOUT_US
+
+    async def _store_soon(self) -> None:
+        await asyncio.sleep(_TOGETHER_SECONDS)
+        self._storing = None
+        await self.flush()
+
+    async def _store(self, tokens: Mapping[str, str]) -> None:
+        at = self._now()
+        self._until_drop -= len(tokens)
+        drops = self._until_drop < 0
+
+        def work(database: Database) -> None:
+            database.many(SQL["keep_cursor"], [(name, token, at) for name, token in tokens.items()])
+            if drops:
+                database.run(SQL["drop_old_cursors"], (at - _CURSOR_US, _MOST_CURSORS))
+
+        await self._connections.look_up(work)
+        if drops:
+            self._until_drop = _BETWEEN_DROPS
 
 
 def has_log(place: HomePlace) -> bool:

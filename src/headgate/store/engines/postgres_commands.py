@@ -29,7 +29,7 @@ from headgate.store.postgres.migrate import open_place, place_to_fill
 #: The tables that hold anything of a record.
 _RECORD_TABLES = (
     "record", "typed", "child_key", "life", "chunk", "blob", "blob_part", "blob_use", "invalid",
-    "word_segment", "word_leaf", "vector_block", "vector_stale", "idempotency", "connection", "shelf",
+    "word_segment", "word_leaf", "vector_block", "vector_stale", "idempotency", "connection", "shelf", "kept_cursor",
 )  # fmt: skip
 
 
@@ -141,6 +141,9 @@ class _PostgresRemains:
 
     def remove_blobs(self, blob_ids: Sequence[BlobId]) -> None:
         remove_parts(self._database, blob_ids)
+
+    def forget_cursors(self) -> None:
+        self._database.run(SQL["drop_cursors"])
 
     def remove_copies(self) -> int:
         """Nothing is copied before a migration here."""

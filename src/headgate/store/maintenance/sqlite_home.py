@@ -5,6 +5,7 @@ A store must exist: nothing here creates one.
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from headgate.store.sql.database import refuse_unfinished_copy
 from headgate.store.sqlite import BLOBS, FILE
 from headgate.store.sqlite.database import BUSY_MS, SqliteDatabase, open_reader, open_writer, translate_errors
 from headgate.store.sqlite.migrate import all_migrations, migrate, version_of
+from headgate.system import open_private, write_at
 
 if TYPE_CHECKING:
     from headgate.store.maintenance.stats import TakenSpace
@@ -152,6 +154,16 @@ class SqliteRemains:
         for copy in copies:
             remove_copy(copy)
         return len(copies)
+
+    def forget_cursors(self) -> None:
+        """Write zeros over the files of cursors, which processes have mapped."""
+        for path in self._home.cursors.glob("*"):
+            handle = open_private(path, os.O_RDWR)
+            try:
+                write_at(handle, bytes(os.fstat(handle).st_size), 0)
+                os.fsync(handle)
+            finally:
+                os.close(handle)
 
     def remove_bytes(self) -> None:
         """Empty the WAL."""

@@ -39,6 +39,10 @@ _TABLES = (
     "SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'home'"
     " WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace ORDER BY c.relname"
 )
+_ROLES = (
+    "SELECT rolname::text FROM pg_roles"
+    " WHERE rolname ~ '^headgate_home_[0-9]+$' AND has_table_privilege(rolname, 'record', 'SELECT')"
+)
 
 
 def open_place(url: str, name: str, *, makes: bool = True) -> HomePlace:
@@ -104,6 +108,9 @@ def migrate(connection: Any) -> None:
             connection.execute(steps[number - 1])
             connection.execute("INSERT INTO headgate_schema VALUES($1)", (number,))
         _restrict(connection)
+        # New tables are for the roles that serve a home of this database; others of the server may be named alike.
+        for (role,) in connection.execute(_ROLES).fetchall():
+            _give_rights(connection, role)
 
 
 def _version(connection: Any) -> int:
@@ -142,9 +149,13 @@ def make_role(url: str, place: HomePlace, password: str) -> str:
         verb = "ALTER" if known else "CREATE"
         quoted = sql.Literal(password).as_string(connection)
         connection.execute(f"{verb} ROLE {name} LOGIN PASSWORD {quoted}")
-        connection.execute(f"GRANT SELECT ON headgate_schema TO {name}")
-        connection.execute(f"GRANT SELECT ON audit_chain TO {name}")
-        for (table,) in connection.execute(_TABLES).fetchall():
-            connection.execute(f"REVOKE ALL ON {table} FROM {name}")
-            connection.execute(f"GRANT {_RIGHTS.get(table, _USUAL_RIGHTS)} ON {table} TO {name}")
+        _give_rights(connection, name)
     return name
+
+
+def _give_rights(connection: Any, role: str) -> None:
+    connection.execute(f"GRANT SELECT ON headgate_schema TO {role}")
+    connection.execute(f"GRANT SELECT ON audit_chain TO {role}")
+    for (table,) in connection.execute(_TABLES).fetchall():
+        connection.execute(f"REVOKE ALL ON {table} FROM {role}")
+        connection.execute(f"GRANT {_RIGHTS.get(table, _USUAL_RIGHTS)} ON {table} TO {role}")

@@ -35,3 +35,21 @@ SELECT records FROM budget WHERE home=:home AND grant_id=? AND day=?
 -- Count records of a grant for a day if its limit leaves that many; one row if it does. Some may be given back.
 UPDATE budget SET records = records + ?3
 WHERE home=:home AND grant_id=?1 AND day=?2 AND (?3 < 0 OR records + ?3 <= ?4) RETURNING records
+
+-- name: keep_cursor
+-- Keep cursors under their names; some may be there.
+INSERT INTO kept_cursor SELECT :home, name, token, at FROM unnest(?::text[], ?::text[], ?::bigint[]) AS kept(name, token, at)
+ON CONFLICT DO NOTHING
+
+-- name: kept_cursor
+-- The cursor of a name.
+SELECT token FROM kept_cursor WHERE home=:home AND name=?
+
+-- name: drop_old_cursors
+-- Drop the cursors from before a time, and all but the newest so many.
+DELETE FROM kept_cursor WHERE home=:home AND (at < ?1
+  OR at < (SELECT at FROM kept_cursor WHERE home=:home ORDER BY at DESC LIMIT 1 OFFSET ?2::bigint))
+
+-- name: drop_cursors
+-- Drop every cursor.
+DELETE FROM kept_cursor WHERE home=:home
