@@ -408,7 +408,7 @@ def _refuse_aggregate_mix(query: AggregateQuery) -> None:
         (
             not is_count and query.field is None and query.extract is None,
             "field",
-            f"{query.metric} needs a field, of those that the schema flags with a={query.metric}.",
+            f"{query.metric} needs a field, of those that schema lists for {query.metric}.",
         ),
         (
             by_time and query.granularity is None,

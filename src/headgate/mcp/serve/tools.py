@@ -125,7 +125,7 @@ def _tools(kinds: Sequence[RecordKind]) -> tuple[Json, ...]:
             "Count and sum",
             "One exact number over a stream, or one for each group: by value, by time, or both. other_count: records "
             "in groups beyond limit; missing_value_count, unreadable_value_count: no value in field, or "
-            "one of another type. Use fields that schema flags with a=.",
+            "one of another type. Use fields that schema lists for it.",
             _answer("data"),
         ),
         entrance
