@@ -85,7 +85,7 @@ def sessions(draw: st.DrawFn) -> list[Json]:
             "initialize",
             draw(st.sampled_from([0, "first"])),
             protocolVersion=draw(
-                st.sampled_from(["2025-11-25", "2025-06-18", "2024-11-05", "2099-01-01", 3])
+                st.sampled_from(["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05", "2099-01-01", 3])
             ),
             capabilities=draw(st.sampled_from([CAPABILITIES[0]] * 8 + CAPABILITIES)),
             clientInfo=draw(st.sampled_from([CLIENT] * 8 + CLIENTS)),
@@ -158,7 +158,7 @@ def test_what_is_answered_without_the_sdk_is_what_the_sdk_answers(session: list[
     asyncio.run(compare(session, surface))
 
 
-@pytest.mark.parametrize("version", ["2025-06-18", "2025-11-25"])
+@pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
 def test_ordinary_sessions_with_a_handshake_begin_without_the_sdk(version: str):
     greeting = request("initialize", 0, protocolVersion=version, capabilities={}, clientInfo=CLIENT)
     session = [greeting, READY, *(request(method) for method in LISTS), request("ping")]

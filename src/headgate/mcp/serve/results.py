@@ -50,8 +50,8 @@ SERVER_NAME = "headgate"
 TITLE = "Headgate"
 #: Versions without a handshake: every request names its version.
 MODERN = frozenset({"2026-07-28"})
-#: Versions with a handshake that have structured content. Only the SDK serves the ones before.
-LEGACY = frozenset({"2025-06-18", "2025-11-25"})
+#: Versions with a handshake. Cline, which gives up after three seconds, speaks the first.
+LEGACY = frozenset({"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"})
 #: Of the id of a request, which every answer repeats.
 MAX_ID_CHARS = 256
 #: How long a client may keep a list.
