@@ -86,12 +86,14 @@ def _whole(database: Database, scope: SqlScope, reach: Reach) -> ReachCount:
 def _part(database: Database, scope: SqlScope, reach: Reach) -> ReachCount:
     """Count the visible records of shelves, and find the times that they span."""
     name = _ordered_time(scope.stream, reach)
-    rows = visible_rows(scope, reach, with_typed=name is not None)
-    ends = "NULL, NULL"
-    if name is not None:
+    rows = visible_rows(scope, reach, with_typed=False)
+    ends, emitted = "NULL, NULL", "NULL"
+    if rows.has_records:
+        # What records hold themselves needs no other table.
+        ends, emitted = "min(r.ts), max(r.ts)" if name is not None else ends, "max(r.emitted_at)"
+    elif name is not None:
         time = scope.dialect.typed_column(column_of(scope.stream, name))
         ends = f"min({time}), max({time})"
-    emitted = "max(r.emitted_at)" if rows.has_records else "NULL"
     select = f"count(*), {ends}, {emitted}"
     sql = database.sql["aggregate"].format(select=select, rows=rows.sql, groups="")
     ((count, first, last, emitted_at),) = database.all(sql, rows.values)
