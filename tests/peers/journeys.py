@@ -45,7 +45,7 @@ async def calls_all_six(peer: Peer) -> None:
     }
     page = await peer.call("query_records", **place, limit=2)
     counted = await peer.call("aggregate", **place, metric="count")
-    found = await peer.call("search", q="minutes", limit=1)
+    found = await peer.call("search", query="minutes", limit=1)
     opened = await peer.call("fetch", id=found.structured["results"][0]["id"])
     window = await peer.call(
         "read_record_field", id=opened.structured["id"], field_path="body", q="agreed", limit_chars=50
@@ -85,7 +85,7 @@ async def pages_by_text(peer: Peer) -> None:
 
 async def reads_a_long_field_by_text(peer: Peer) -> None:
     """Find a record, open it, and read its long field whole, with nothing but the text."""
-    found = (await peer.call("search", q="minutes")).text
+    found = (await peer.call("search", query="minutes")).text
     record_id = re.search(r"^   id=(.*)$", found, re.MULTILINE)[1]
     opened = await peer.call("fetch", id=record_id)
     document = json.loads(opened.text)
@@ -102,7 +102,7 @@ async def reads_a_long_field_by_text(peer: Peer) -> None:
 
 
 async def reads_a_long_field_by_structure(peer: Peer) -> None:
-    found = (await peer.call("search", q="minutes")).structured
+    found = (await peer.call("search", query="minutes")).structured
     result = found["results"][0]
     tool = found["content_ladder"]["read_tool"]
     document = (await peer.call("fetch", id=result["id"])).structured
@@ -116,7 +116,7 @@ async def reads_a_long_field_by_structure(peer: Peer) -> None:
 
 
 async def reads_a_long_field_by_resources(peer: Peer) -> None:
-    found = (await peer.call("search", q="minutes")).structured
+    found = (await peer.call("search", query="minutes")).structured
     document = (await peer.call("fetch", id=found["results"][0]["id"])).structured
     rung = document["metadata"]["content_ladder"]["field_windows"][0]
     uri: str | None = rung["resource_uri"]

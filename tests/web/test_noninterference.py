@@ -213,7 +213,7 @@ SEARCH_IN = st.tuples(
     added(
         one_of(*WORDS, *QUERIES).map(lambda q: [("q", q)]),
         IN.map(lambda names: [("in", names)]),
-        pairs(limit=one_of("0", "4", "100"), connection_id=CONNECTION),
+        pairs(limit=one_of("0", "4", "100"), connection_id=CONNECTION, collapse=one_of("true", "false")),
         st.one_of(st.just([]), one_of(*STREAMS).map(lambda name: [("streams[]", name)])),
     ),
 )

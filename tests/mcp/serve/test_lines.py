@@ -58,11 +58,15 @@ def test_the_fields_of_a_line_are_logged():
 
 def test_the_words_around_a_match_come_from_a_text_if_one_matches():
     async def work(w: World) -> None:
-        await w.add("Home mail", "messages", message("m1", "Ask Lantern", sender="Lantern", subject="x"))
+        far = "word " * 100 + "Ask Lantern."
+        await w.add("Home mail", "messages", message("m1", far, sender="Lantern", subject="x"))
         await w.add("Home mail", "messages", message("m2", "nothing", sender="Lantern", subject="y"))
         hits = (await w.call(mail(w), "search", q="lantern")).structured["data"]["data"]
-        shown = {hit["record_key"]: hit["snippet"]["field"] for hit in hits}
-        assert shown == {"m1": "body", "m2": "sender"}
+        snippets = {hit["record_key"]: hit["snippet"] for hit in hits}
+        assert {key: snippet["field"] for key, snippet in snippets.items()} == {"m1": "body", "m2": "body"}
+        assert snippets["m1"]["text"].endswith("word Ask Lantern.")
+        # The line has the sender; what the record says stands beside it.
+        assert snippets["m2"]["text"] == "nothing"
 
     in_two_accounts(work)
 
