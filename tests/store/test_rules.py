@@ -75,9 +75,7 @@ def everything(ledger: Ledger, reach: Reach) -> list[Any]:
         store.search(SearchPlan((SearchReach(reach, TITLE),), (Term((word,)),), 50)) for word in WORDS[:6]
     ]
     # Places are sealed before they leave, and name rows, which each store numbers by itself.
-    searches = [
-        replace(page, hits=tuple(replace(hit, place=None) for hit in page.hits)) for page in searches
-    ]
+    searches = [replace(page, hits=tuple(replace(hit, place=None) for hit in page.hits)) for page in searches]
     numbers = [
         store.aggregate(AggregatePlan(reach, Metric.COUNT)),
         store.aggregate(AggregatePlan(reach, Metric.COUNT, group_by=FieldName("label"))),

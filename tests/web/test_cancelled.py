@@ -95,6 +95,8 @@ def abort(place: Path, times: int, figure: Figure) -> None:
     with served_program(place, HEADGATE_LOG_LEVEL="warning") as served:
         connection = served.connect()
         served.ingest(connection, [line(f"m{n}", subject=f"bridge {n}") for n in range(200)])
+        # The first cursor opens the file in which cursors are kept.
+        served.ask("GET", "/v1/streams/messages/records?limit=1", served.grant())
         assert files_settle_at(served, served.open_files())
         files = served.open_files()
         answered = asyncio.run(_break_off_often(served, connection, times, times))

@@ -13,7 +13,7 @@ from starlette.types import Message, Receive, Scope
 
 from headgate.mcp.gateway.hosted import MAX_BODY_BYTES as MAX_GATEWAY_BYTES
 from headgate.mcp.serve.results import MAX_ID_CHARS
-from headgate.mcp.serve.server import MAX_BODY_BYTES as MAX_MCP_BYTES, VERSIONS, McpCall
+from headgate.mcp.serve.server import MAX_BODY_BYTES as MAX_MCP_BYTES, MODERN_VERSIONS, VERSIONS, McpCall
 from headgate.operations.spec import Identity
 from headgate.reading.home import ReadContext
 from headgate.reading.local import LocalResourceServer
@@ -112,7 +112,8 @@ def _unsupported(scope: Scope, body: bytes) -> HttpReply:
         "code": _UNSUPPORTED_VERSION,
         "message": f"Protocol version '{requested}' is not supported. Send one of {', '.join(VERSIONS)} in "
         "MCP-Protocol-Version.",
-        "data": {"supported": [*VERSIONS], "requested": requested},
+        # As discovery lists them: the others begin with a handshake, which finds its version by itself.
+        "data": {"supported": [*MODERN_VERSIONS], "requested": requested},
     }
     answer = {"jsonrpc": "2.0", "id": _id_of(body), "error": error}
     return json_reply(answer, 400, (PLAIN_JSON, NO_STORE))

@@ -41,7 +41,8 @@ from headgate.telemetry import get_logger
 PATH = "/mcp"
 MAX_BODY_BYTES = 4 * 1024 * 1024
 #: The versions of the protocol that are served over HTTP, oldest first.
-VERSIONS = (*HANDSHAKE_PROTOCOL_VERSIONS, *MODERN_PROTOCOL_VERSIONS)
+MODERN_VERSIONS = tuple(MODERN_PROTOCOL_VERSIONS)
+VERSIONS = (*HANDSHAKE_PROTOCOL_VERSIONS, *MODERN_VERSIONS)
 #: Where the call waits for the tool handlers: the SDK hands them the scope and nothing else.
 _CALL = "headgate.mcp_call"
 _NO_STORE = (b"cache-control", b"no-store")
