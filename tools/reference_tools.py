@@ -18,7 +18,8 @@ def _listed(names: Iterable[str]) -> str:
 _MEMBERS = {
     "query_records": (
         f"Beside `data`, the fields, a row has its identity ({_listed(IDENTITY)}) and how it was served",
-        f"({_listed(OPERATIONAL)}).",
+        f"({_listed(OPERATIONAL)}). What rows share stands above them once: `stream`, `sources`, and in `all` the",
+        "values that every row has; fields without a value are left out.",
     ),
     "fetch": (
         "`metadata` has the short fields, `untrusted`, and the identity of the record:",

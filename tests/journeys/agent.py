@@ -28,7 +28,7 @@ _PART = re.compile(rf"{_HEAD} (connections|fields) from \d+ of \d+: (.*)$")
 _INDEX = re.compile(rf"^stream_index .*?streams=((?:{NAME}|\|)+)$")
 _AGGREGATION = re.compile(rf"([\w|]+)=({NAME}(?:,{NAME})*)")
 _CALL = re.compile(r" schema args=(\{.*\})$")
-_RECORD = re.compile(r"^record\[\d+\] .* id=(.*)$", re.MULTILINE)
+_RECORD = re.compile(r"^\d+\. .* \| id=(.*)$", re.MULTILINE)
 _HIT = re.compile(r"^   id=(.*)$", re.MULTILINE)
 _LEFT = re.compile(
     r"(\d+) more of this page are not printed.*?repeat the call (without cursor|with the same cursor) "

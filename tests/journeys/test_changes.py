@@ -27,7 +27,7 @@ def test_changes_from_the_beginning_are_all_records_and_again_only_what_changed(
     changed, after = agent.changes(mark, **place)
     assert sorted(changed) == [f"{connection}/log:new-{way}", f"{connection}/log:old-{way}"]
     text = agent.ask("query_records", **place, changes_since=mark)
-    assert re.findall(r"^record\[\d\] deleted_at=\S+ id=(.*)$", text, re.MULTILINE) == [
+    assert re.findall(r"^\d\. deleted_at=\S+ \| id=(.*)$", text, re.MULTILINE) == [
         f"{connection}/log:old-{way}"
     ]
     assert agent.changes(after, **place)[0] == []

@@ -99,4 +99,4 @@ def paid_on(agent: TextAgent, amount: float) -> set[str]:
     text = agent.ask(
         "query_records", stream="transactions", filter={"amount": {"gte": -amount, "lte": -amount}}
     )
-    return set(re.findall(r'"booked_on":"([\d-]+)"', text))
+    return set(re.findall(r"^\d+\. ([\d-]+) \| ", text, re.MULTILINE))

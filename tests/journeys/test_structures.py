@@ -37,11 +37,9 @@ def test_every_row_is_opened_by_its_fetch_id_and_by_its_parts_and_long_fields_ar
     for row in page["data"]["data"]:
         document = session.structure("fetch", id=row["fetch_id"])
         assert (document["id"], document["metadata"]["untrusted"]) == (row["fetch_id"], True)
-        parts = {name: row[name] for name in ("id", "stream", "connection_id")}
+        parts = {"stream": page["data"]["stream"], **{name: row[name] for name in ("id", "connection_id")}}
         assert session.structure("fetch", **parts)["text"] == document["text"]
-        written = [
-            one for one in world.written[row["connection_id"], row["stream"]] if one.get("id") == row["id"]
-        ]
+        written = [one for one in world.written[row["connection_id"], stream] if one.get("id") == row["id"]]
         for rung in document["metadata"].get("content_ladder", {}).get("field_windows", ()):
             whole = read_on(session, row, rung["field_path"])
             assert not written or whole == written[0][rung["field_path"]]
@@ -59,14 +57,17 @@ def test_every_hit_is_opened_by_the_id_of_its_result_and_by_the_parts_of_the_hit
         assert session.structure("fetch", **parts) == document
 
 
+def children_of(page: dict[str, Any]) -> list[dict[str, Any]]:
+    return [child for row in page["data"]["data"] for child in row["expanded"]["attachments"]["data"]]
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_related_records_in_a_row_have_an_id_for_fetch_as_well(home: SharedHome, way: str):
     session = home.session("stitched", way)
-    page = session.structure(
-        "query_records", stream="messages", connector_key="mail", expand=["attachments"], limit=100
-    )
-    children = [child for row in page["data"]["data"] for child in row["expanded"]["attachments"]["data"]]
-    assert children
+    asked = {"stream": "messages", "connector_key": "mail", "expand": ["attachments"], "limit": 100}
+    page = session.structure("query_records", **asked)
+    while not (children := children_of(page)):
+        page = session.structure("query_records", **asked, cursor=page["data"]["next_cursor"])
     for child in children[:3]:
         opened = session.structure("fetch", id=child["fetch_id"])
         assert opened["metadata"]["stream"] == "attachments"

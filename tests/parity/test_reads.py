@@ -118,9 +118,8 @@ def test_every_surface_gives_the_same_body(shipped: Product, tmp_path: Path):
 
 def rest(shipped: Product, path: str) -> dict[str, Any]:
     headers = {"Authorization": f"Bearer {shipped.mail}"}
-    if path.startswith("/v1/search"):
-        # The form for models, which the tools ask for as well.
-        headers["Prefer"] = f"preview-chars={LINE_CHARS}, page-bytes={page_bytes(10, 10)}"
+    # The form for models, which the tools ask for as well.
+    headers["Prefer"] = f"preview-chars={LINE_CHARS}, page-bytes={page_bytes(10, 10)}"
     answer = httpx2.get(shipped.address + path, headers=headers, trust_env=False)
     body = answer.json()
     return body if "error" in body else {"data": body}

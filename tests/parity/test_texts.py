@@ -44,7 +44,7 @@ RECORDS: list[dict[str, Any]] = [
     {"id": "odd \n key", "subject": "世界 Bridge \u202e", "body": "世界 bridge " * 900},
 ]
 OPAQUE = re.compile(
-    r"pdpp://[a-z-]+/[\w.%-]+|\b(?:pg|ch|se|fw|rh|wh|bh)1\.[\w-]+|req_[0-9a-f]+|http://127\.0\.0\.1:\d+"
+    r"pdpp://[a-z-]+/[\w.%-]+|\b(?:pg|ch|se|fw|rh|wh|bh)1\.[\w-]+|\bc\.[\w-]{22}|req_[0-9a-f]+|http://127\.0\.0\.1:\d+"
 )
 
 

@@ -12,7 +12,7 @@ from headgate.model.grant import Access
 from headgate.model.ids import FieldName, StreamName
 from headgate.model.query import ExactFilter, ListQuery, Query, RecordQuery
 from headgate.policy.decide import decide_list, decide_record
-from headgate.reading.home import DecisionMemo, labels_of
+from headgate.reading.home import DecisionMemo, PageForm, labels_of
 from tests.policy.test_reach import accesses, queries
 from tests.policy.worlds import HOME, allowed, owner, seals
 
@@ -23,7 +23,7 @@ def remembered(memo: DecisionMemo, query: ListQuery | RecordQuery, preview_chars
     """Give a decision in a form in which 1, 1.0 and true differ, or the code of a refusal."""
     try:
         if isinstance(query, ListQuery):
-            decision, labels = memo.page(query, seals(), preview_chars)
+            decision, labels = memo.page(query, seals(), PageForm(preview_chars))
             return repr(decision), repr(labels)
         plan, scopes, labels = memo.record(query, preview_chars)
     except HeadgateError as refusal:

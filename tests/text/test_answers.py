@@ -11,8 +11,7 @@ from hypothesis import given, settings, strategies as st
 from headgate.text.aggregate import aggregate_text, cut_keys, key_text, read_place
 from headgate.text.document import document
 from headgate.text.ladder import Handles, Known, Windows, shorten
-from headgate.text.line import times_fact
-from headgate.text.records import records_text
+from headgate.text.records import records_text, times_fact
 from headgate.text.search import search_text
 from headgate.text.window import WindowText, window_text
 from headgate.text.writing import AGGREGATE_TEXT, QUERY_TEXT, SEARCH_TEXT, json_text, line, size, unfenced
@@ -104,13 +103,13 @@ def test_a_page_of_records_fits_and_its_ids_are_whole(rows: list[tuple[str, dict
     assert size(shown) <= QUERY_TEXT
     assert "next_cursor=" in shown.splitlines()[0]
     assert all(
-        re.match(r"records from|record\[\d\] |Pass an id|Nothing on this page", text)
+        re.match(r"records from|\d\. |Pass an id|Nothing on this page", text) or text.endswith(" | id")
         for text in shown.splitlines()
     )
-    printed = re.findall(r"^record\[(\d)\] .*$", shown, re.MULTILINE)
-    assert [int(at) for at in printed] == list(range(len(rows)))
-    lines = [text for text in shown.splitlines() if text.startswith("record[")]
-    assert all(text.endswith(f" id={row[0]}") for text, row in zip(lines, rows, strict=True))
+    printed = re.findall(r"^(\d)\. .*$", shown, re.MULTILINE)
+    assert [int(at) for at in printed] == list(range(1, len(rows) + 1))
+    lines = [text for text in shown.splitlines() if re.match(r"\d\. ", text)]
+    assert all(text.endswith(f" | id={row[0]}") for text, row in zip(lines, rows, strict=True))
     assert "not printed" not in shown
 
 
@@ -141,14 +140,16 @@ def test_a_page_names_its_cursors_and_count_and_how_to_read_on():
     }
     shown = records_text("messages", body, [("cin_a/messages:m1", body["data"][0])])
     assert 'has_more=true next_cursor="pg1.a" next_changes_since="ch1.b" count=exact:42' in shown
-    assert (
-        "complete=false read=read_record_field field_path=text offset_chars=0 id=cin_a/messages:m1" in shown
-    )
+    assert '\n"id" | text | id\n1. m1 | "long long' in shown
+    row = {"data": {"text": "long " * 40}, "previews": {"text": {"size_chars": 500}}}
+    shown = records_text("messages", {"data": [row]}, [("cin_a/messages:m1", row)])
+    assert '…"[+300 from 200] | id=cin_a/messages:m1\n' in shown
+    assert "read_record_field with the id, field_path of the column and offset_chars=m reads on." in shown
 
 
 def test_a_deleted_record_is_marked_as_deleted():
     body = {"data": [{"deleted": True, "deleted_at": "2026-02-11T18:30:00Z"}]}
-    assert 'record[0] deleted_at="2026-02-11T18:30:00Z" id=c/m:1' in records_text(
+    assert '1. deleted_at="2026-02-11T18:30:00Z" | id=c/m:1' in records_text(
         "m", body, [("c/m:1", body["data"][0])]
     )
 
@@ -174,13 +175,20 @@ def test_whatever_fields_are_called_25_rows_are_printed(total: int, key_chars: i
     body = {"data": [{"data": data}] * total, "has_more": True, "next_cursor": "pg1." + "x" * 180}
     shown = records_text("messages", body, [(one, {"data": data}) for one in ids])
     assert size(shown) <= QUERY_TEXT
-    assert len(re.findall(r"^record\[\d+\] .* id=\S+$", shown, re.MULTILINE)) >= min(total, 25)
+    assert len(re.findall(r"^\d+\. .* id=\S+$", shown, re.MULTILINE)) >= min(total, 25)
 
 
-def test_short_values_are_printed_before_long_ones_are():
+def test_short_values_are_whole_where_long_ones_are_cut():
     row = {"data": {"body": "words " * 90, "subject": "The roof", "size": 3}}
     shown = records_text("m", {"data": [row] * 25}, [("c/m:1", row)] * 25)
-    assert shown.count("record[") == shown.count('{"subject":"The roof","size":3,"body":"words ') == 25
+    assert (
+        len(
+            re.findall(
+                r'^\d+\. "words [^|]*…"\[\+\d+ from \d+\] \| The roof \| 3 \| id=c/m:1$', shown, re.MULTILINE
+            )
+        )
+        == 25
+    )
 
 
 @settings(deadline=None)
@@ -199,7 +207,7 @@ def test_rows_left_out_are_counted_from_what_is_printed(
     body = {"data": [{"data": data}] * total, "has_more": True, "next_cursor": "pg1." + "x" * 180}
     shown = records_text("messages", body, [(one, {"data": data}) for one in ids], cursor=cursor)
     assert size(shown) <= QUERY_TEXT
-    printed = re.findall(r"^record\[\d+\] .* id=(\S+)$", shown, re.MULTILINE)
+    printed = re.findall(r"^\d+\. .* id=(\S+)$", shown, re.MULTILINE)
     assert printed == ids[: len(printed)]
     assert len(printed) >= min(total, 25)
     left = re.search(
@@ -231,24 +239,13 @@ def test_hits_left_out_are_counted_from_what_is_printed(total: int, key_chars: i
     assert shown.count("[text cut at 0]") == len(printed)
 
 
-def test_rows_that_are_not_printed_are_not_read():
-    drawn: list[int] = []
-
-    def rows():
-        for at in range(100):
-            drawn.append(at)
-            yield f"cin_a/messages:m{at}", {"data": {"text": "word " * 90, "subject": "s" * 90}}
-
-    shown = records_text("messages", {"data": [{}] * 100}, rows())
-    printed = len(re.findall(r"^record\[", shown, re.MULTILINE))
-    assert 25 <= printed < 100
-    assert len(drawn) == printed + 1
-
-
 def test_the_source_of_a_row_is_printed_where_it_has_one():
     row = {"data": {"a": 1}, "display_name": "Home mail"}
     shown = records_text("m", {"data": [row]}, [("c/m:1", row)])
-    assert 'record[0] source="Home mail" {"a":1} id=c/m:1' in shown
+    assert '\nall: source="Home mail"\na | id\n1. 1 | id=c/m:1\n' in shown
+    other = {**row, "display_name": "Work mail"}
+    shown = records_text("m", {"data": [row, other]}, [("c/m:1", row), ("d/m:1", other)])
+    assert '\na | source | id\n1. 1 | "Home mail" | id=c/m:1\n2. 1 | "Work mail" | id=d/m:1\n' in shown
 
 
 def test_fields_that_do_not_fit_are_named_with_the_call_that_reads_them():
@@ -261,20 +258,20 @@ def test_fields_that_do_not_fit_are_named_with_the_call_that_reads_them():
 
 
 def test_an_object_that_is_cut_is_marked_like_a_text():
-    row = {"data": {"tags": ["a"], "parts": ["part"] * 100}}
-    shown = records_text("m", {"data": [row]}, [("c/m:1", row)])
-    assert "complete=false read=read_record_field field_path=parts offset_chars=0 id=c/m:1" in shown
+    row = {"data": {"tags": ["a"], "parts": ["part"] * 1000}}
+    shown = records_text("m", {"data": [row] * 20}, [("c/m:1", row)] * 20)
+    assert re.search(r'^1\. \["a"\] \| "\[.*…"\[\+\d+ from 0\] \| id=c/m:1$', shown, re.MULTILINE)
 
 
 def test_related_records_are_printed_by_their_ids():
     row = {"data": {"a": 1}, "expanded": {"files": ["c/f:1", "c/f:2"], "author": []}}
     shown = records_text("m", {"data": [row]}, [("c/m:1", row)])
-    assert '{"a":1} expanded files=[c/f:1, c/f:2] expanded author=[] id=c/m:1' in shown
+    assert "1. 1 | expanded files=[c/f:1, c/f:2] expanded author=[] | id=c/m:1" in shown
     row = {"data": {"a": 1}, "expanded": {"files": [f"c/f:{n}" for n in range(50)]}}
     shown = records_text("m", {"data": [row] * 25}, [("c/m:1", row)] * 25)
     printed, left = re.search(r"expanded files=\[(.*?), \+(\d+) more: fetch with expand\]", shown).groups()
     assert len(printed.split(", ")) + int(left) == 50
-    assert shown.count("record[") == 25
+    assert len(re.findall(r"^\d+\. ", shown, re.MULTILINE)) == 25
 
 
 def test_an_aggregate_is_one_line():
@@ -305,10 +302,10 @@ def test_an_aggregate_advises_what_can_be_done_about_the_groups_that_are_missing
 
 @pytest.mark.parametrize("windows", [Windows.JSON, Windows.NONE])
 def test_fields_that_are_cut_are_named_or_counted(windows: Windows):
-    row = {"data": {f"field{n}": "words " * 40 for n in range(11)}}
+    row = {"data": {f"field{n}": "words " * 400 for n in range(11)}}
     shown = records_text("m", {"data": [row]}, [("c/m:1", row)], windows=windows)
-    assert shown.count("…") == 11
-    assert re.search(r"\"field7\"\] and 3 more", shown)
+    assert shown.count("…") == len(re.findall(r"\[\+\d+ from \d+\]", shown)) == 11
+    assert f"{windows.tool} with the id" in shown
 
 
 def test_an_aggregate_shows_the_values_of_groups_both_keys_and_what_had_no_value():

@@ -28,7 +28,7 @@ from headgate.model.query import (
 )
 
 #: How much of each field the line of a record shows, and how much of a text a hit shows where it has no line.
-LINE_CHARS = 240
+LINE_CHARS = 256
 SNIPPET_CHARS = 100
 #: How long a bookmark of changes stays valid; the store may discard older changes.
 BOOKMARK_DAYS = 180
@@ -102,6 +102,8 @@ class PagePlan(msgspec.Struct, frozen=True):
     with_extent: bool = False
     expand: tuple[ExpandPlan, ...] = ()
     preview_chars: int | None = None
+    #: The page ends before its records take more than this, but not before the first.
+    page_bytes: int | None = None
 
 
 class ChangesPlan(msgspec.Struct, frozen=True):
@@ -114,6 +116,7 @@ class ChangesPlan(msgspec.Struct, frozen=True):
     horizon: int | None = None
     after: int | None = None
     preview_chars: int | None = None
+    page_bytes: int | None = None
 
 
 class TimeGroups(msgspec.Struct, frozen=True):

@@ -90,6 +90,10 @@ class PageBody(TypedDict, total=False):
     next_cursor: str
     next_changes_since: str
     meta: PageMeta
+    #: In the short form, for models: what all rows share.
+    stream: StreamName
+    sources: list[dict[str, str]]
+    all: dict[FieldName, Any]
 
 
 class SnippetBody(TypedDict, total=False):

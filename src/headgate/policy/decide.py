@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Generic, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from headgate.errors import (
     AmbiguousSchemaDetail,
@@ -96,7 +97,12 @@ class Decision(msgspec.Struct, Generic[_Plan], frozen=True):
 
 
 def decide_list(
-    allowance: Allowance, query: ListQuery, seals: Seals, *, preview_chars: int | None = None
+    allowance: Allowance,
+    query: ListQuery,
+    seals: Seals,
+    *,
+    preview_chars: int | None = None,
+    page_bytes: int | None = None,
 ) -> Decision[PagePlan]:
     _refuse_extras(allowance, filters=query.filters, expand=query.expand, view=query.view)
     named = {*(query.fields or ()), *(condition.field for condition in query.filters)}
@@ -114,12 +120,18 @@ def decide_list(
         with_extent=query.with_extent,
         expand=clauses.expand(allowance, scope, query.expand),
         preview_chars=preview_chars,
+        page_bytes=page_bytes,
     )
     return Decision(plan, (scope,), warnings, binding)
 
 
 def decide_changes(
-    allowance: Allowance, query: ChangesQuery, seals: Seals, *, preview_chars: int | None = None
+    allowance: Allowance,
+    query: ChangesQuery,
+    seals: Seals,
+    *,
+    preview_chars: int | None = None,
+    page_bytes: int | None = None,
 ) -> Decision[ChangesPlan]:
     """Decide on what changed in a stream; one session is about one connection."""
     scope = choose(allowance, query.stream, query.connection_id)
@@ -136,12 +148,11 @@ def decide_changes(
     binding = cursors.session_binding(allowance, query)
     since = cursors.open_bookmark(seals, query.since, cursors.bookmark_binding(allowance, query)).since
     if query.cursor is None:
-        plan = ChangesPlan(reach, limit, since, preview_chars=preview_chars)
+        plan = ChangesPlan(reach, limit, since)
     else:
         session = cursors.open_session(seals, query.cursor, binding)
-        plan = ChangesPlan(
-            reach, limit, session.since, session.horizon, session.after, preview_chars=preview_chars
-        )
+        plan = ChangesPlan(reach, limit, session.since, session.horizon, session.after)
+    plan = replace(plan, preview_chars=preview_chars, page_bytes=page_bytes)
     return Decision(plan, (scope,), warnings, binding)
 
 

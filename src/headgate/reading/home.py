@@ -76,6 +76,13 @@ class Labels:
         return {"connection_id": connection_id, "connector_key": key, "display_name": name}
 
 
+class PageForm(NamedTuple):
+    """How much of a page is read: characters of each long text, and bytes of all rows; None for all of it."""
+
+    preview_chars: int | None = None
+    page_bytes: int | None = None
+
+
 class _DecidedRecord(NamedTuple):
     """A decision on a record without the record's id, on which it does not depend."""
 
@@ -97,7 +104,7 @@ class DecisionMemo:
 
     def __init__(self, allowance: Allowance) -> None:
         self.allowance = allowance
-        self._lists: dict[tuple[ListQuery, int | None], _DecidedList] = {}
+        self._lists: dict[tuple[ListQuery, PageForm], _DecidedList] = {}
         self._records: dict[_RecordKey, _DecidedRecord] = {}
 
     def record(
@@ -118,24 +125,24 @@ class DecisionMemo:
         reach, expand, scopes, labels = known
         return RecordPlan(reach, query.record_id, expand, preview_chars), scopes, labels
 
-    def page(
-        self, query: ListQuery, seals: Seals, preview_chars: int | None
-    ) -> tuple[Decision[PagePlan], Labels]:
+    def page(self, query: ListQuery, seals: Seals, form: PageForm) -> tuple[Decision[PagePlan], Labels]:
         """Decide on a page of a stream."""
         # A query with filters cannot be a key: the values 1, 1.0 and True are equal, but not the same.
         if query.cursor is not None or query.filters:
-            return self._page(query, seals, preview_chars)
-        key = (query, preview_chars)
+            return self._page(query, seals, form)
+        key = (query, form)
         known = self._lists.get(key)
         if known is None:
-            known = self._page(query, seals, preview_chars)
+            known = self._page(query, seals, form)
             if len(self._lists) >= _MOST:
                 self._lists.clear()
             self._lists[key] = known
         return known
 
-    def _page(self, query: ListQuery, seals: Seals, preview_chars: int | None) -> _DecidedList:
-        decision = decide_list(self.allowance, query, seals, preview_chars=preview_chars)
+    def _page(self, query: ListQuery, seals: Seals, form: PageForm) -> _DecidedList:
+        decision = decide_list(
+            self.allowance, query, seals, preview_chars=form.preview_chars, page_bytes=form.page_bytes
+        )
         return _DecidedList(decision, labels_of(self.allowance, decision.scopes, decision.plan.expand))
 
 

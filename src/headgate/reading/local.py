@@ -32,7 +32,7 @@ from headgate.model.warning import ReadWarning, WarningCode
 from headgate.policy.decide import decide_blob
 from headgate.reading import records, schema
 from headgate.reading.aggregate import aggregate
-from headgate.reading.home import CurrentRead, ReadableHome, ReadContext, Served, only
+from headgate.reading.home import CurrentRead, PageForm, ReadableHome, ReadContext, Served, only
 from headgate.reading.port import BlobAnswer, ReadAnswer, ShowRecord
 from headgate.reading.search import search
 from headgate.reading.window import window
@@ -68,12 +68,16 @@ class LocalResourceServer(msgspec.Struct):
         return self._answer(schema.stream, name, connection_id)
 
     def records(
-        self, query: ListQuery | ChangesQuery, *, preview_chars: int | None = None
+        self,
+        query: ListQuery | ChangesQuery,
+        *,
+        preview_chars: int | None = None,
+        page_bytes: int | None = None,
     ) -> CoroutineType[Any, Any, ReadAnswer]:
         """Read a page of a stream, or what changed in it."""
         if isinstance(query, ChangesQuery):
-            return self._answer(records.changes, query, preview_chars)
-        return self._answer(records.page, query, preview_chars)
+            return self._answer(records.changes, query, PageForm(preview_chars, page_bytes))
+        return self._answer(records.page, query, PageForm(preview_chars, page_bytes))
 
     def record(
         self, query: RecordQuery, *, preview_chars: int | None = None, show: ShowRecord | None = None

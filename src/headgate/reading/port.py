@@ -39,14 +39,14 @@ _read_body = msgspec.json.Decoder(Body).decode
 class RecordRow(msgspec.Struct):
     """A record's envelope. What is unset is not there."""
 
-    object: str
+    object: str | msgspec.UnsetType
     id: RecordId
-    stream: StreamName
+    stream: StreamName | msgspec.UnsetType
     connection_id: ConnectionId
-    connector_key: ConnectorKey
+    connector_key: ConnectorKey | msgspec.UnsetType
     display_name: str | msgspec.UnsetType
     data: msgspec.Raw
-    emitted_at: str
+    emitted_at: str | msgspec.UnsetType
     #: What the MCP tools add: the id by which ``fetch`` opens the record.
     fetch_id: str | msgspec.UnsetType = msgspec.UNSET
     previews: Body | msgspec.UnsetType = msgspec.UNSET
@@ -120,7 +120,11 @@ class ResourceServer(Protocol):
         ...
 
     async def records(
-        self, query: ListQuery | ChangesQuery, *, preview_chars: int | None = None
+        self,
+        query: ListQuery | ChangesQuery,
+        *,
+        preview_chars: int | None = None,
+        page_bytes: int | None = None,
     ) -> ReadAnswer:
         """Read a page of a stream, or what changed in it: the ``list`` document.
 
@@ -132,6 +136,10 @@ class ResourceServer(Protocol):
         With ``preview_chars`` longer texts in ``data`` are cut to that many characters, and the row has
         ``previews: {field: {size_chars, digest}}`` for each text that was cut (``digest`` is the SHA-256
         of the whole text, in hex).
+
+        With ``page_bytes`` the page is in a short form for models, and ends, and its cursor goes on, before its rows
+        take more than that. What all rows share stands once: ``stream``, ``sources`` (connections with their
+        connectors and labels), and in ``all`` the values that every row has; fields without a value are left out.
 
         Raises:
             StreamNotAllowed, FieldNotGranted, UnknownField, InsufficientScope, ConnectionNotFound,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from headgate.audit.journal import Disclosed, ShownRecord, disclosed
 from headgate.errors import NotFound
 from headgate.model.declaration import Cardinality
-from headgate.model.ids import FieldName, RecordId, is_blob_id
+from headgate.model.ids import FieldName, RecordId, StreamName, is_blob_id
 from headgate.model.instants import iso
 from headgate.model.plan import ExpandPlan, PagePlan
 from headgate.model.query import ChangesQuery, Count, ListQuery, RecordQuery
@@ -29,6 +29,7 @@ from headgate.reading.home import (
     CurrentRead,
     EncodedFields,
     Labels,
+    PageForm,
     Served,
     bounded,
     draw,
@@ -36,23 +37,30 @@ from headgate.reading.home import (
     meta,
     only,
     time_field,
+    times_of,
     with_whole_key,
 )
 from headgate.reading.port import Body, ReadAnswer, RecordRow, Row, ShowRecord
 
 _NONCE_BYTES = 8
+#: From so many rows on, a value that all of them have stands above them.
+_ROWS = 3
+_SHARED_BYTES = 80
+#: The end of the name of a field that has a number as its source wrote it.
+_TWIN = "_text"
+_read_data = msgspec.json.Decoder(dict[str, Any]).decode
 _BLOB_MARK = b'"blob_id"'
 
 
-async def page(read: CurrentRead, query: ListQuery, preview_chars: int | None) -> Served:
+async def page(read: CurrentRead, query: ListQuery, form: PageForm) -> Served:
     """Read a page of a stream."""
-    decision, labels = read.decisions.page(query, read.home.seals(), preview_chars)
+    decision, labels = read.decisions.page(query, read.home.seals(), form)
     plan = decision.plan
     rows_page, is_short = await _page_within(read, plan)
     token = None
     if rows_page.next is not None:
         token = cursors.seal_position(read.home.seals(), rows_page.next, decision.binding)
-    encoded = _marked(labels, preview_chars)
+    encoded = _marked(labels, form.preview_chars)
     rows = await draw(
         _size_of(rows_page.records), record_rows, rows_page.records, labels, plan.expand, encoded
     )
@@ -61,8 +69,13 @@ async def page(read: CurrentRead, query: ListQuery, preview_chars: int | None) -
     if not rows_page.records and plan.filters and plan.after is None:
         notes, compared = await empty_notes(read, decision.scopes[0], plan.filters)
         body["meta"] = _page_meta(read, rows_page, decision, (*shortage, *notes))
+        if form.page_bytes is not None:
+            body = _short_page(body, query.stream, labels)
         return Served(body, compared)
     body["meta"] = _page_meta(read, rows_page, decision, shortage)
+    if form.page_bytes is not None:
+        body["meta"] |= times_of(decision.scopes)
+        body = _short_page(body, query.stream, labels, query.fields or ())
     disclosures = records_shown(rows_page.records, plan.reach.fields, plan.expand)
     return Served(body, (*disclosures, *_extent_shown(body["meta"], plan, decision.scopes[0])))
 
@@ -95,7 +108,9 @@ async def _page(read: CurrentRead, plan: PagePlan) -> Page:
 def _page_meta(
     read: CurrentRead, rows_page: Page, decision: Decision[PagePlan], shortage: tuple[ReadWarning, ...]
 ) -> Body:
-    cut = [page_cut(len(rows_page.records))] if rows_page.is_cut else []
+    # Where the reader named the bytes of a page, its cursor says enough.
+    is_cut = rows_page.is_cut and decision.plan.page_bytes is None
+    cut = [page_cut(len(rows_page.records))] if is_cut else []
     damaged = [
         *rows_page.damaged,
         *(key for record in rows_page.records for key in _damaged_children(record)),
@@ -112,14 +127,14 @@ def _page_meta(
     return body
 
 
-async def changes(read: CurrentRead, query: ChangesQuery, preview_chars: int | None) -> Served:
+async def changes(read: CurrentRead, query: ChangesQuery, form: PageForm) -> Served:
     """Read what changed in a stream."""
     allowance, seals = read.decisions.allowance, read.home.seals()
-    decision = decide_changes(allowance, query, seals, preview_chars=preview_chars)
+    decision = decide_changes(allowance, query, seals, **form._asdict())
     plan = bounded(decision.plan, read.most)
     changed = await read.home.store.changes(plan)
     labels = labels_of(allowance, decision.scopes)
-    encoded = _marked(labels, preview_chars)
+    encoded = _marked(labels, form.preview_chars)
     rows = await draw(_size_of(changed.entries), _change_rows, changed.entries, labels, encoded)
     token = None
     if changed.next is not None:
@@ -130,10 +145,12 @@ async def changes(read: CurrentRead, query: ChangesQuery, preview_chars: int | N
         bookmark = Bookmark(changed.horizon, secrets.token_bytes(_NONCE_BYTES))
         binding = cursors.bookmark_binding(allowance, query)
         body["next_changes_since"] = cursors.seal_bookmark(seals, bookmark, binding)
-    cut = (page_cut(len(changed.entries)),) if changed.is_cut else ()
+    cut = (page_cut(len(changed.entries)),) if changed.is_cut and form.page_bytes is None else ()
     if plan.limit < decision.plan.limit and changed.next is not None and not changed.is_cut:
         cut = read.shortage(len(changed.entries))
     body["meta"] = read.meta((*decision.warnings, *cut, *records_damaged(changed.damaged)))
+    if form.page_bytes is not None:
+        body = _short_page(body, query.stream, labels, query.fields or ())
     return Served(body, disclosed(changed.entries, decision.plan.reach.fields))
 
 
@@ -197,6 +214,83 @@ def _list_body(query: ListQuery | ChangesQuery, rows: Sequence[Row], token: str 
 
 def _damaged_children(record: Record) -> list[RecordId]:
     return [key for children in record.expanded.values() for key in children.damaged]
+
+
+# The short form of a page
+
+
+def _short_page(body: Body, stream: StreamName, labels: Labels, named: Collection[str] = ()) -> Body:
+    """Return a page in the short form; fields that were ``named`` stay, whatever they say."""
+    rows: list[Row] = body["data"]
+    records = [row for row in rows if isinstance(row, RecordRow)]
+    values = [_telling(_read_data(row.data), row.id, named) for row in records]
+    shared = _shared(values) if len(values) == len(rows) else {}
+    for row, data in zip(records, values, strict=True):
+        _shorten(row, {name: value for name, value in data.items() if name not in shared})
+    for row in rows:
+        if isinstance(row, dict):
+            for member in ("object", "stream", "connector_key", "display_name", "emitted_at"):
+                row.pop(member, None)
+    connections = dict.fromkeys(_connection_of(row) for row in rows)
+    return {
+        "object": "list",
+        "stream": stream,
+        "sources": [labels.of(connection) for connection in connections],
+        **({"all": shared} if shared else {}),
+        "data": rows,
+        **{name: body[name] for name in ("has_more", "next_cursor", "next_changes_since") if name in body},
+        "meta": _short_meta(body["meta"]),
+    }
+
+
+def _connection_of(row: Row) -> Any:
+    return row.connection_id if isinstance(row, RecordRow) else row["connection_id"]
+
+
+def _telling(data: Mapping[str, Any], key: str, named: Collection[str]) -> Body:
+    """Leave out what a row says already or what says nothing: nulls, the key, and the text beside a number."""
+    return {
+        name: value
+        for name, value in data.items()
+        if name in named
+        or (
+            value is not None
+            and not (name == "id" and isinstance(value, str) and key.startswith(value))
+            and not (name.endswith(_TWIN) and isinstance(data.get(name.removesuffix(_TWIN)), int | float))
+        )
+    }
+
+
+def _shared(values: Sequence[Body]) -> Body:
+    """Return the short values that every row has."""
+    if len(values) < _ROWS:
+        return {}
+    first, *others = values
+    return {
+        name: value
+        for name, value in first.items()
+        if all(name in data and data[name] == value and type(data[name]) is type(value) for data in others)
+        and len(msgspec.json.encode(value)) <= _SHARED_BYTES
+    }
+
+
+def _shorten(row: RecordRow, data: Body) -> None:
+    row.object = row.stream = row.connector_key = row.display_name = row.emitted_at = msgspec.UNSET
+    row.data = msgspec.Raw(msgspec.json.encode(data))
+    if row.previews is not msgspec.UNSET:
+        # The digest is for those that read the whole text.
+        row.previews = {
+            name: {fact: value for fact, value in known.items() if fact != "digest"}
+            for name, known in row.previews.items()
+        }
+
+
+def _short_meta(meta: Body | msgspec.Raw) -> Body:
+    if isinstance(meta, msgspec.Raw):
+        # It was encoded beforehand, because it says nothing.
+        return {}
+    is_counted = meta.get("count", {}).get("kind") != "none"
+    return {name: value for name, value in meta.items() if value and (name != "count" or is_counted)}
 
 
 # Rows

@@ -172,10 +172,14 @@ class RemoteResourceServer:
         return await self._get(links.connection_link(links.stream_path(name), connection_id))
 
     async def records(
-        self, query: ListQuery | ChangesQuery, *, preview_chars: int | None = None
+        self,
+        query: ListQuery | ChangesQuery,
+        *,
+        preview_chars: int | None = None,
+        page_bytes: int | None = None,
     ) -> ReadAnswer:
         """Ask for a page; a server that does not know the preference sends whole texts, which the caller shortens."""
-        return await self._read(links.list_link(query), _List, prefer=_preferring(preview_chars))
+        return await self._read(links.list_link(query), _List, prefer=_preferring(preview_chars, page_bytes))
 
     async def record(
         self, query: RecordQuery, *, preview_chars: int | None = None, show: ShowRecord | None = None

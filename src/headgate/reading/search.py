@@ -21,7 +21,7 @@ from headgate.model.wire import LineBody
 from headgate.policy import cursors
 from headgate.policy.allowance import StreamScope
 from headgate.policy.decide import Decision, decide_search
-from headgate.reading.home import CurrentRead, Labels, Served, bounded, labels_of, time_field
+from headgate.reading.home import CurrentRead, Labels, Served, bounded, labels_of, time_field, times_of
 from headgate.reading.links import record_path, search_link, search_path, window_path
 from headgate.reading.port import Body
 from headgate.text.line import beginning_of, line_body, line_fields
@@ -73,7 +73,9 @@ async def search(
         "has_more": token is not None,
         "meta": _meta(read, decision, plan, page, len(hits), is_short=page_bytes is not None),
     }
-    if page_bytes is None:
+    if page_bytes is not None:
+        body["meta"] |= times_of(decision.scopes)
+    else:
         next_link = None if token is None else search_link(query, token)
         body |= {"url": search_path(query.mode), "links": {"self": search_link(query), "next": next_link}}
     if query.in_fields is not None:

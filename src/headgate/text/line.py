@@ -11,7 +11,7 @@ from headgate.model.ids import FieldName
 from headgate.model.plan import LINE_CHARS
 from headgate.model.wire import HitBody, LineBody
 from headgate.text.ladder import binary_facts
-from headgate.text.writing import cut, json_within, line as inline
+from headgate.text.writing import cut, json_within, line as inline, minute
 
 #: What a line says beside the title.
 PARTS = ("time", "who", "where", "amount")
@@ -25,8 +25,6 @@ _PEOPLE = 2
 _ADDRESS = re.compile(r"(?<=\S) <[^<>]*>")
 #: A number and a unit that need no quotes.
 _AMOUNT = re.compile(r"-?\d+(?:\.\d+)?(?: \w{1,8})?", re.ASCII)
-#: An instant or a day as sources write it; of an instant the line prints the minute.
-_INSTANT = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(?::\d\d(?:\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?")
 
 
 def line_body(line: LineFields, data: Mapping[str, Any]) -> LineBody:
@@ -72,21 +70,6 @@ def line_facts(body: LineBody, part_bytes: int, *, is_full: bool) -> list[str]:
         for part in ("who", "where", "amount")
         if (text := body.get(part))
     ]
-
-
-def minute(time: str) -> str:
-    """Write an instant to the minute: "2025-03-11 09:31Z"; empty for what is none."""
-    written = _INSTANT.fullmatch(time)
-    if written is None:
-        return ""
-    day, clock, zone = written.groups()
-    return day if clock is None else f"{day} {clock}{zone or ''}"
-
-
-def times_fact(meta: Mapping[str, Any]) -> str:
-    """Write whose clock the times of an answer are of, for its head: "times: UTC"; empty if its ``meta`` does not say."""
-    times = meta.get("times")
-    return f"times: {cut(inline(times), LINE_CHARS)}" if isinstance(times, str) and times else ""
 
 
 def coverage_fact(meta: Mapping[str, Any]) -> list[str]:

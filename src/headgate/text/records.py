@@ -1,11 +1,10 @@
-"""The text of a page of records: counts and cursors first, then a line for each row, then what to do next."""
+"""The text of a page of records: counts and cursors first, then a table with a line for each row, then what to do next."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, cast
-
-import msgspec
+from typing import Any, NamedTuple, cast
 
 from headgate.model.wire import AggregateBody, PageBody, RecordBody, SearchBody
 from headgate.text.ladder import Windows, binary_facts, without_bytes
@@ -16,194 +15,136 @@ from headgate.text.writing import (
     fitting,
     json_text,
     json_within,
+    line,
+    minute,
     name,
     shared_lines,
     size,
 )
 
-#: The longest value that is printed whole, and how much is printed of longer ones.
-_VALUE_CHARS = 96
-_JSON_CHARS = 192
-_NAMED = 8
+#: How much of a cell is printed, from the most to the least.
+_CELL_CHARS = (4_096, 240, 96, 48, 24, 12)
 _LABEL_BYTES = 40
-_NAMES_BYTES = 60
-_LEAST_VALUE = 32
-_LEAST_PREVIEW = 24
-_LEAST_BEGINNING = 8
-_NESTED = (dict, list)
-#: The end of the name of a field that has a number as its source wrote it.
-_TWIN = "_text"
+_NAMES_BYTES = 120
+_SHARED_BYTES = 1_200
+#: A column that fewer rows have is written with its name, in those rows that have it.
+_COMMON_PART = 0.5
+_JOINT = " | "
 _FILE = ("binary_field", "mime_type", "size_bytes", "preview_status")
+#: A text that cannot be taken for anything else in a row.
+_BARE = re.compile(r"(?! )[^|\"=\\\[\]{}\x00-\x1f\x7f-\x9f]*(?<! )")
+_LESS_FIELDS = re.compile(r"\| \(\+\d+ fields")
+_CUT_CELL = re.compile(r"…\"\[\+\d+ from \d+\]")
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?|true|false|null")
 
 
-class _Values(msgspec.Struct):
-    """What of a record's values is printed."""
+class _Table(NamedTuple):
+    """What all rows of a page are drawn by."""
 
-    #: Values printed whole, by field.
-    whole: dict[str, Any]
-    #: Texts of which the beginning is printed; objects and lists are JSON here.
-    long: dict[str, str]
+    columns: tuple[str, ...]
+    has_sources: bool
+    windows: Windows
 
 
-def row_text(label: str, row: RecordBody, record_id: str, windows: Windows, limit_bytes: int) -> str:
-    """Write a record in one line: its source, its values, how to read what was cut, and its id at the end."""
+def _table(rows: Sequence[RecordBody], windows: Windows, *, has_sources: bool) -> _Table:
+    """Choose the columns: the fields that most rows have, in the order in which rows have them."""
+    records = [row.get("data") or {} for row in rows if not row.get("deleted")]
+    counts: dict[str, int] = {}
+    for data in records:
+        for path in data:
+            counts[path] = counts.get(path, 0) + 1
+    columns = [path for path, count in counts.items() if count >= len(records) * _COMMON_PART]
+    return _Table(tuple(columns), has_sources, windows)
+
+
+def _row_text(label: str, row: RecordBody, record_id: str, table: _Table, limit_bytes: int) -> str:
+    """Write a record in one line: its values, its source where there are several, and its id at the end."""
     if row.get("deleted"):
-        return f"{label} deleted_at={json_text(row.get('deleted_at'))} id={record_id}"
+        return f"{label} deleted_at={json_text(row.get('deleted_at'))}{_JOINT}id={record_id}"
     source = row.get("display_name")
-    head = f"{label} source={json_within(source, _LABEL_BYTES)}" if source else label
-    space = limit_bytes - size(head) - size(record_id) - len("  id=")
+    ending = [
+        *([json_within(source, _LABEL_BYTES)] if source and table.has_sources else []),
+        f"id={record_id}",
+    ]
+    space = limit_bytes - size(label) - size(_JOINT.join(ending)) - len(_JOINT) - 1
     children = _children(row.get("expanded"), space // 2)
-    space -= size(children)
-    values = _values(_telling(row.get("data") or {}, record_id))
-    text = _all_values(values, windows, space) or _some_values(values, windows, max(space, _LEAST_PREVIEW))
-    if size(text) > space:
-        # Names in escapes and wide characters can be that long; which fields there are is the least to print.
-        text = "{}" + _left_out([*values.whole, *values.long], space)
-    return f"{head} {text}{children} id={record_id}"
+    beside = [children] if children else []
+    values = {path: _plain_value(value) for path, value in (row.get("data") or {}).items()}
+    lengths = _lengths(row)
+    text = ""
+    for chars in _CELL_CHARS:
+        text = _JOINT.join([*_cells(values, table, lengths, chars), *beside])
+        if size(text) <= space:
+            return f"{label} {_JOINT.join([text, *ending])}"
+    reserve = min(_NAMES_BYTES, space // 2)
+    least = [*_cells(values, table, lengths, _CELL_CHARS[-1]), *beside]
+    cells = fitting(least, space - reserve, len(_JOINT))
+    left = [*table.columns, *(path for path in values if path not in table.columns)][len(cells) :]
+    parts = [*cells, *_left_out(left, reserve - len(_JOINT))] or [ELLIPSIS]
+    return f"{label} {_JOINT.join([*parts, *ending])}"
 
 
-def _telling(data: Mapping[str, Any], record_id: str) -> dict[str, Any]:
-    """Leave out what a line says already or what says nothing: nulls, the key, and the text beside a number."""
-    return {
-        path: value
-        for path, value in data.items()
-        if value is not None
-        and not (path == "id" and isinstance(value, str) and record_id.endswith(f":{value}"))
-        and not (path.endswith(_TWIN) and isinstance(data.get(path.removesuffix(_TWIN)), int | float))
-    }
+def _lengths(row: RecordBody) -> Mapping[str, int]:
+    """Return the true lengths of the texts of which the row has only the beginning."""
+    previews: Any = row.get("previews") or {}
+    return {path: known["size_chars"] for path, known in previews.items() if "size_chars" in known}
 
 
-def _values(data: Mapping[str, Any]) -> _Values:
-    """Part short values from long ones, and replace bytes by what is known about them."""
-    values = _Values({}, {})
-    for path, value in data.items():
-        if isinstance(value, str):
-            if len(value) <= _VALUE_CHARS:
-                values.whole[path] = value
-            elif (facts := binary_facts(value)) is not None:
-                values.whole[path] = facts
-            else:
-                values.long[path] = value
-        elif isinstance(value, _NESTED):
-            short = _short(value)
-            if not isinstance(short, str):
-                values.whole[path] = short
-                continue
-            values.long[path] = short
-        else:
-            values.whole[path] = value
-    return values
+def _cells(values: Mapping[str, Any], table: _Table, lengths: Mapping[str, int], chars: int) -> list[str]:
+    common = [
+        _cell(values[path], lengths.get(path), chars) if path in values else "" for path in table.columns
+    ]
+    others = [
+        _pair(path, value, lengths.get(path), chars)
+        for path, value in values.items()
+        if path not in table.columns
+    ]
+    return [*common, *others]
 
 
-def _short(value: Any) -> Any:
-    """Shorten an object or a list: what is known about a file, the value itself, or its JSON if that is long."""
+def _named(path: str) -> str:
+    """Write the name of a field; one that is called id must not pass for the id of the row."""
+    return json_text(path) if path in {"id", "source"} else name(path)
+
+
+def _pair(path: str, value: Any, size_chars: int | None, chars: int) -> str:
+    """Write a value with the name of its field; without columns only quotes tell where it ends."""
+    cell = _cell(value, size_chars, chars)
+    return f"{_named(path)}={json_text(cell) if ' ' in cell and cell[0].isalnum() else cell}"
+
+
+def _cell(value: Any, size_chars: int | None, chars: int) -> str:
+    """Write a value bare where it cannot be mistaken, else as JSON; of a long one the beginning, and how it goes on."""
+    text = minute(value) or value if isinstance(value, str) else json_text(value)
+    total = size_chars if size_chars is not None and size_chars > len(text) else len(text)
+    begin = text[:chars]
+    is_bare = (
+        _NUMBER.fullmatch(begin) is None if isinstance(value, str) else not isinstance(value, dict | list)
+    )
+    if len(begin) < total:
+        # An object or a list is read on from its beginning: what is printed of it is not a part of its JSON.
+        start = len(begin) if isinstance(value, str) else 0
+        return f"{json_text(begin + ELLIPSIS)}[+{total - len(begin)} from {start}]"
+    if not isinstance(value, str):
+        return text
+    return text if is_bare and _BARE.fullmatch(text) and json_text(text) == f'"{text}"' else json_text(text)
+
+
+def _plain_value(value: Any) -> Any:
+    """Return a value without bytes: of a file, what there is to judge it by; fetch prints how to get it."""
     facts = binary_facts(value)
     if facts is not None:
-        # Enough to judge by; fetch prints how to get the file.
         return {key: facts[key] for key in _FILE if key in facts}
-    clean = without_bytes(value)
-    text = msgspec.json.encode(clean).decode()
-    return clean if len(text) <= _JSON_CHARS else text
+    return without_bytes(value) if isinstance(value, dict | list) else value
 
 
-def _all_values(values: _Values, windows: Windows, limit_bytes: int) -> str | None:
-    """Write every value, the long ones cut to equal shares; None when there is too little space for that."""
-    whole = json_text(values.whole)
-    space = limit_bytes - size(whole)
-    if not values.long:
-        return whole if space >= 0 else None
-    reading = _reading([*values.long], windows)
-    share = (space - size(reading)) // len(values.long)
-    pieces = [_beginning(path, value, share) for path, value in values.long.items()]
-    if None in pieces:
-        return None
-    return f"{{{','.join([*([whole[1:-1]] if values.whole else []), *filter(None, pieces)])}}}{reading}"
-
-
-def _some_values(values: _Values, windows: Windows, limit_bytes: int) -> str:
-    """Write the values that fit, name the fields that do not, and say how to read those that were cut."""
-    whole, left = json_text(values.whole), list[str]()
-    most = min(_NAMES_BYTES, limit_bytes // 3)
-    reserve = min(most, size(_left_out([*values.long], _NAMES_BYTES)))
-    if size(whole) > limit_bytes - reserve:
-        reserve = most
-        chosen = _fitting_values(values.whole, limit_bytes - reserve)
-        left = [path for path in values.whole if path not in chosen]
-        whole = json_text(chosen)
-    space = limit_bytes - reserve - size(whole)
-    parts: list[str] = [] if whole == "{}" else [whole[1:-1]]
-    begun: list[str] = []
-    for path, value in values.long.items():
-        called = [*begun, path]
-        piece = _beginning(path, value, space - size(_reading(called, windows)))
-        if piece is None:
-            left.append(path)
-            continue
-        parts.append(piece)
-        space -= size(piece) + 1
-        begun = called
-    if not parts:
-        first, begun = _first_value(values, windows, limit_bytes - reserve)
-        parts = [first] if first else []
-        left = [path for path in left if not first.startswith(json_text(path))]
-    written, reading = f"{{{','.join(parts)}}}", _reading(begun, windows)
-    return f"{written}{_left_out(left, limit_bytes - size(written) - size(reading))}{reading}"
-
-
-def _fitting_values(whole: Mapping[str, Any], limit_bytes: int) -> dict[str, Any]:
-    """Choose the values that fit, in their order; a large one does not keep out those after it."""
-    space = limit_bytes - len("{}")
-    chosen: dict[str, Any] = {}
-    for path, value in whole.items():
-        needed = size(json_text({path: value})) - 1
-        if needed <= space:
-            chosen[path] = value
-            space -= needed
-    return chosen
-
-
-def _beginning(path: str, value: str, limit_bytes: int) -> str | None:
-    """Write the beginning of a long value as a member of an object; None when there is too little space for one."""
-    member = f"{json_text(path)}:"
-    space = limit_bytes - size(member) - 1
-    if space < _LEAST_VALUE:
-        return None
-    limit_chars = min(_VALUE_CHARS, space - len('""') - size(ELLIPSIS) + 1)
-    written = json_text(cut(value, limit_chars))
-    return member + (written if size(written) <= space else json_within(cut(value, limit_chars), space))
-
-
-def _first_value(values: _Values, windows: Windows, limit_bytes: int) -> tuple[str, list[str]]:
-    """Return the beginning of the first value, without which a row would say nothing, and its field if it was cut."""
-    for path, value in {**values.whole, **values.long}.items():
-        if value is None or size(path) > _LEAST_PREVIEW:
-            continue
-        text = value if isinstance(value, str) else json_text(value)
-        space = limit_bytes - size(f"{{{json_text(path)}:}}{_reading([path], windows)}")
-        short = json_within(text, min(_LEAST_VALUE, max(space, _LEAST_BEGINNING)))
-        is_cut = path in values.long or msgspec.json.decode(short) != text
-        member = f"{json_text(path)}:{short if is_cut else json_text(value)}"
-        return member, [path] if is_cut else []
-    return "", []
-
-
-def _reading(paths: Sequence[str], windows: Windows) -> str:
-    """Write the call that reads what was cut; its id is at the end of the line."""
-    if not paths:
-        return ""
-    more = f" and {len(paths) - _NAMED} more" if paths[_NAMED:] else ""
-    if not windows:
-        return f" complete=false read=fetch fields={json_text(paths[:_NAMED])}{more}"
-    also = f" (likewise {json_text(paths[1:_NAMED])}{more})" if paths[1:] else ""
-    return f" complete=false read={windows.tool} field_path={name(paths[0])}{also} offset_chars=0"
-
-
-def _left_out(left: Sequence[str], limit_bytes: int) -> str:
-    if not left:
-        return ""
-    names = fitting(map(name, left), limit_bytes - size(" (+999 fields: …)"), len(", "))
+def _left_out(left: Sequence[str], limit_bytes: int) -> list[str]:
+    """Name the fields that a row has no space for, as many as fit."""
+    names = fitting(map(name, left), limit_bytes - size("(+999 fields: …)"), len(", "))
+    if not names:
+        return [f"(+{len(left)} fields)"] if left and limit_bytes > len("(+999 fields)") else []
     more = [ELLIPSIS] if len(names) < len(left) else []
-    return f" (+{len(left)} fields: {', '.join([*names, *more])})"
+    return [f"(+{len(left)} fields: {', '.join([*names, *more])})"]
 
 
 def _children(expanded: Any, limit_bytes: int) -> str:
@@ -218,8 +159,8 @@ def _children(expanded: Any, limit_bytes: int) -> str:
         )
         left = len(ids) - len(printed)
         more = [f"+{left} more: fetch with expand"] if left else []
-        parts.append(f" expanded {name(relation)}=[{', '.join([*printed, *more])}]")
-    return "".join(parts)
+        parts.append(f"expanded {name(relation)}=[{', '.join([*printed, *more])}]")
+    return " ".join(parts)
 
 
 _WARNINGS = 3
@@ -232,35 +173,49 @@ _MORE_FIELDS = "(+n fields) names what a row leaves out: call fetch with its id,
 def records_text(
     stream: str,
     body: PageBody,
-    rows: Iterable[tuple[str, RecordBody]],
+    rows: Sequence[tuple[str, RecordBody]],
     *,
     cursor: str | None = None,
     windows: Windows = Windows.JSON,
 ) -> str:
-    """Write the text of a page from its body and its rows, each with its id; as many rows as fit are printed.
+    """Write the text of a page from its body and its rows, each with its id.
 
-    ``cursor`` is the one that the page was asked with. A row has a ``display_name`` if its source is to be printed.
+    ``cursor`` is the one that the page was asked with. Only a page of a server that does not cut it can be too large.
     """
     total = len(body.get("data", ()))
-    header = _header(stream, body, total)
+    has_sources = len({row.get("display_name") for _, row in rows}) > 1
+    table = _table([row for _, row in rows], windows, has_sources=has_sources)
+    head = [_header(stream, body, total), *_above(body, rows, table)]
     # Reserved for the longest footer, so that the rows do not depend on what it says.
-    space = (
-        QUERY_TEXT
-        - size(header)
-        - size(_footer(body, total, 0, cursor, [_FETCH, _DELETED, _MORE_FIELDS]))
-        - 3
-    )
-    drawn: list[RecordBody] = []
+    longest = _footer(body, total, 0, cursor, [_FETCH, _DELETED, _MORE_FIELDS, _how_to_read(windows)])
+    space = QUERY_TEXT - sum(size(text) + 1 for text in head) - size(longest) - 3
 
     def draw(position: int, entry: tuple[str, RecordBody], limit_bytes: int) -> str:
         record_id, row = entry
-        drawn.append(row)
-        return row_text(f"record[{position}]", row, record_id, windows, limit_bytes)
+        return _row_text(f"{position + 1}.", row, record_id, table, limit_bytes)
 
     printed = shared_lines(rows, total, space, draw)
-    deleted = sum(bool(row.get("deleted")) for row in drawn[: len(printed)])
-    footer = _footer(body, total, len(printed), cursor, _advice(printed, deleted))
-    return "\n".join([header, *printed, footer])
+    deleted = sum(bool(row.get("deleted")) for _, row in rows[: len(printed)])
+    footer = _footer(body, total, len(printed), cursor, _advice(printed, deleted, windows))
+    return "\n".join([*head, *printed, footer])
+
+
+def _above(body: PageBody, rows: Sequence[tuple[str, RecordBody]], table: _Table) -> list[str]:
+    """Write what stands above the rows: what all of them share, and the names of the columns."""
+    shared = cast("Mapping[str, Any]", body.get("all") or {})
+    facts = [_pair(path, _plain_value(value), None, _CELL_CHARS[2]) for path, value in shared.items()]
+    sources = {row.get("display_name") for _, row in rows} - {None}
+    if not table.has_sources:
+        facts += [f"source={json_within(str(source), _LABEL_BYTES)}" for source in sources]
+    lines = [f"all: {' '.join(fitting(facts, _SHARED_BYTES))}"] if facts else []
+    columns = [*map(_named, table.columns), *(["source"] if table.has_sources else []), "id"]
+    return [*lines, _JOINT.join(fitting(columns, _SHARED_BYTES, len(_JOINT)))] if table.columns else lines
+
+
+def _how_to_read(windows: Windows) -> str:
+    if not windows:
+        return f"[+n from m]: n characters are not printed; {windows.tool} with the id and fields reads them."
+    return f"[+n from m]: {windows.tool} with the id, field_path of the column and offset_chars=m reads on."
 
 
 def rest_hint(left: int, printed: int, cursor: str | None) -> str:
@@ -280,7 +235,14 @@ def paging_line(body: PageBody | SearchBody) -> str:
     cursors = {key: body.get(key) for key in ("next_cursor", "next_changes_since")}
     parts += [f"{key}={json_text(cursor)}" for key, cursor in cursors.items() if cursor]
     count = count_of(body)
-    return " ".join([*parts, *([count] if count else []), *warning_facts(body)])
+    times = times_fact(cast("Mapping[str, Any]", body.get("meta") or {}))
+    return " ".join([*parts, *([count] if count else []), *([times] if times else []), *warning_facts(body)])
+
+
+def times_fact(meta: Mapping[str, Any]) -> str:
+    """Write whose clock the times of an answer are of, for its head: "times: UTC"; empty if its ``meta`` does not say."""
+    times = meta.get("times")
+    return f"times: {cut(line(times), _WARNING_CHARS)}" if isinstance(times, str) and times else ""
 
 
 def warning_facts(body: PageBody | SearchBody | AggregateBody) -> Iterator[str]:
@@ -329,12 +291,13 @@ def _footer(body: PageBody, total: int, printed: int, cursor: str | None, advice
     return " ".join(hints)
 
 
-def _advice(printed: Sequence[str], deleted: int) -> list[str]:
+def _advice(printed: Sequence[str], deleted: int, windows: Windows) -> list[str]:
     """Return what can be done with the printed rows, of which some can be deleted."""
     fits = {
         _FETCH: len(printed) > deleted or not printed,
         _DELETED: deleted > 0,
-        _MORE_FIELDS: any(" fields: " in text for text in printed),
+        _MORE_FIELDS: any(_LESS_FIELDS.search(text) for text in printed),
+        _how_to_read(windows): any(_CUT_CELL.search(text) for text in printed),
     }
     return [advice for advice, does_fit in fits.items() if does_fit]
 

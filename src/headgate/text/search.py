@@ -18,7 +18,7 @@ from headgate.model.wire import (
     UnderstoodWordBody,
 )
 from headgate.text.ladder import READ_TOOL
-from headgate.text.line import line_facts, minute
+from headgate.text.line import line_facts
 from headgate.text.records import paging_line, rest_hint
 from headgate.text.writing import (
     ELLIPSIS,
@@ -27,6 +27,7 @@ from headgate.text.writing import (
     fitting,
     json_text,
     json_within,
+    minute,
     name,
     shared_lines,
     size,

@@ -25,7 +25,7 @@ SCHEMA_NAMES_TEXT = 34_000
 SCHEMA_STREAM_TEXT = 12_000
 TOOL_RESULT = 100_000
 #: Rows of a page as the resource server sends them; both channels together take about two and a half times as much.
-_PAGE_BYTES, _LARGE_PAGE_BYTES = 6_500, 10_000
+_PAGE_BYTES, _LARGE_PAGE_BYTES = 6_800, 10_000
 #: What a result has beside its text, its structure and its links.
 ENVELOPE = 1_000
 #: A page of this many rows is printed whole; each row has at least its share of the text.
@@ -48,6 +48,8 @@ _HIDDEN_IN_LINE = re.compile(f"[\x00-\x1f{_HIDDEN}]")
 _HIDDEN_IN_BLOCK = re.compile(f"[\x00-\x08\x0b\x0c\x0e-\x1f{_HIDDEN}]|\r(?!\n)")
 _WORD = re.compile(r"[A-Za-z0-9_.-]+")
 _FENCE_CHARS = 16
+#: An instant or a day as sources write it; of an instant the line prints the minute.
+_INSTANT = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(?::\d\d(?:\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?")
 _encode = msgspec.json.Encoder().encode
 _MAX_PLANE = 0xFFFF
 
@@ -82,6 +84,15 @@ def block(text: str) -> str:
 
 #: What a structure says in place of a fence: texts of records must not be trusted like words of the server.
 UNTRUSTED = {"untrusted": True}
+
+
+def minute(time: str) -> str:
+    """Write an instant to the minute: "2025-03-11 09:31Z"; empty for what is none."""
+    written = _INSTANT.fullmatch(time)
+    if written is None:
+        return ""
+    day, clock, zone = written.groups()
+    return day if clock is None else f"{day} {clock}{zone or ''}"
 
 
 def name(text: str) -> str:

@@ -11,13 +11,6 @@ from tests.mcp.hosts.demo import demo_home
 from tests.mcp.hosts.test_replay import RECORDED
 from tools.hosts import CALLS, HOSTS, Answers, Channel, Cut, Host, Row, differences, measured, shown_by, stale
 
-#: Programs that show less than a whole answer, and how many rows they show at least.
-SHORT = {
-    ("Cline", "query_records"): 16,
-    ("Codex, local model", "query_records"): 14,
-    ("Copilot CLI", "query_records"): 1,
-}
-
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> Answers:
@@ -27,7 +20,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Answers:
 def test_the_answers_have_rows_to_count(answers: Answers):
     counts = {call: len(rows) for call, rows in answers.rows.items()}
     assert counts["search"] >= 9
-    assert (counts["query_records"], counts["fetch"]) == (25, 1)
+    assert (counts["query_records"], counts["fetch"]) == (9, 1)
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -39,8 +32,7 @@ def test_a_model_sees_rows_with_their_id_title_and_day_in_every_program(
     if call == "schema":
         assert rows == 8
         return
-    whole = len(answers.rows[call])
-    assert rows >= min(whole, SHORT.get((host.title, call), whole))
+    assert rows == len(answers.rows[call])
 
 
 def test_the_tables_of_the_pages_are_those_that_are_measured(answers: Answers):

@@ -46,7 +46,10 @@ class CountingPort:
     async def stream(self, name: Any, connection_id: Any = None) -> ReadAnswer:
         return self._answer("stream", (name, connection_id))
 
-    async def records(self, query: Any, *, preview_chars: int | None = None) -> ReadAnswer:
+    async def records(
+        self, query: Any, *, preview_chars: int | None = None, page_bytes: int | None = None
+    ) -> ReadAnswer:
+        assert page_bytes is not None
         self.preview_chars.append(preview_chars)
         return self._answer("records", query)
 

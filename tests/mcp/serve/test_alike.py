@@ -105,7 +105,7 @@ def test_only_the_form_for_models_shows_alike_hits_as_one_unless_it_is_asked_for
         assert hit["object"] == "search_result"
         (hit,) = (await port.search(SearchQuery("lantern"), page_bytes=5_000)).body()["data"]
         assert hit["alike"]["count"] == 11
-        form = {"line_chars": 240, "page_bytes": 9_000}
+        form = {"line_chars": 256, "page_bytes": 9_000}
         assert len((await port.search(SearchQuery("lantern", collapse=False), **form)).body()["data"]) == 12
 
     in_two_accounts(work)

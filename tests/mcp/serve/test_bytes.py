@@ -168,29 +168,39 @@ def test_a_record_of_800_bytes_is_fetched_in_at_most_2_400_bytes_in_either_era()
     in_two_accounts(work)
 
 
-def test_a_page_of_25_records_is_little_larger_than_its_records_and_its_text():
+@pytest.mark.parametrize("sentences", [0, 6])
+def test_a_usual_page_of_records_has_at_most_14_000_bytes_and_none_more_than_24_000(sentences: int):
     async def work(w: World) -> None:
-        await w.add("Home mail", "messages", *(message(f"m{n:05}", SENTENCE * 6) for n in range(25)))
-        page = await w.call(mail(w), "query_records", stream="messages", limit=25)
-        records = len(msgspec.json.encode(page.structured["data"]["data"]))
-        assert len(page.structured["data"]["data"]) == 25
-        assert max(sizes(page)) <= 1.2 * records + len(page.text.encode())
+        await w.add("Home mail", "messages", *(message(f"m{n:05}", SENTENCE * sentences) for n in range(100)))
+        page = await w.call(mail(w), "query_records", stream="messages")
+        assert len(page.structured["data"]["data"]) >= 14
+        assert max(sizes(page)) <= 14_000
+        large = await w.call(mail(w), "query_records", stream="messages", limit=100)
+        assert len(large.structured["data"]["data"]) > len(page.structured["data"]["data"])
+        assert max(sizes(large)) <= 24_000
+        # The cursor goes on after the last row that is shown, at every size of a page.
+        keys, cursor = [row["id"] for row in large.structured["data"]["data"]], large
+        while cursor.structured["data"]["has_more"]:
+            going = cursor.structured["data"]["next_cursor"]
+            cursor = await w.call(mail(w), "query_records", stream="messages", cursor=going)
+            keys += [row["id"] for row in cursor.structured["data"]["data"]]
+        assert sorted(keys) == sorted(set(keys)) == [f"m{n:05}" for n in range(100)]
 
     in_two_accounts(work)
 
 
-def test_a_page_with_two_fields_of_a_megabyte_has_at_most_100_000_bytes():
+def test_a_page_with_two_fields_of_a_megabyte_has_at_most_14_000_bytes():
     async def work(w: World) -> None:
         long = [message(f"long{n}", "Wörter über Wörter. " * 50_000) for n in range(2)]
-        await w.add("Home mail", "messages", *long, *(message(f"m{n}", SENTENCE) for n in range(23)))
-        page = await w.call(mail(w), "query_records", stream="messages", limit=25)
-        assert max(sizes(page)) <= 100_000
-        entries = page.structured["content_ladder"]["records"]
-        windows = {one["record_id"]: one["field_windows"][0] for one in entries}
-        assert set(windows) == {"long0", "long1"}
-        for window in windows.values():
+        await w.add("Home mail", "messages", *long, *(message(f"m{n}", SENTENCE) for n in range(10)))
+        page = await w.call(mail(w), "query_records", stream="messages")
+        assert max(sizes(page)) <= 14_000
+        ladder = page.structured["content_ladder"]
+        windows = {one["fetch_id"]: one["field_windows"][0] for one in ladder["records"]}
+        assert set(windows) == {"home-mail/messages:long0", "home-mail/messages:long1"}
+        for fetch_id, window in windows.items():
             assert (window["field_path"], window["size_chars"]) == ("body", 1_000_000)
-            read = await w.call(mail(w), window["read"]["tool"], **window["read"]["args"])
+            read = await w.call(mail(w), ladder["read_tool"], id=fetch_id, field_path=window["field_path"])
             assert read.structured["window"]["text"].startswith("Wörter über")
 
     in_two_accounts(work)

@@ -8,8 +8,6 @@ import msgspec
 import pytest
 
 from headgate.model.grant import StreamGrant
-from headgate.text.ladder import Windows
-from headgate.text.records import row_text
 from tests.mcp.serve.prepared import CountingPort, found, hit, run
 from tests.mcp.serve.test_bytes import in_two_accounts, message
 from tests.mcp.serve.test_world import mail
@@ -103,24 +101,33 @@ def test_a_row_of_a_page_begins_with_its_line_and_leaves_out_what_says_nothing()
     async def work(w: World) -> None:
         await w.add("Home mail", "messages", message("m1", "a lantern", is_read=None, attachment=None))
         page = await w.call(mail(w), "query_records", stream="messages")
-        begin = '{"sent_at":"2026-07-02T00:00:00Z","sender":"Ines Albrecht","subject":"About the bridge m1"'
-        row = next(line for line in page.text.splitlines() if line.startswith("record[0]"))
-        assert begin in row
-        assert '"id"' not in row
-        assert "null" not in row
-        # The structure has everything, in the same order.
+        assert page.text.splitlines()[2:4] == [
+            "sent_at | sender | subject | body | id",
+            "1. 2026-07-02 00:00Z | Ines Albrecht | About the bridge m1 | a lantern | id=home-mail/messages:m1",
+        ]
+        # The structure holds the same, in the same order.
         (data,) = (row["data"] for row in page.structured["data"]["data"])
-        assert list(data)[:3] == ["sent_at", "sender", "subject"]
-        assert data["id"] == "m1"
-        assert data["is_read"] is None
+        assert list(data) == ["sent_at", "sender", "subject", "body"]
+        named = await w.call(mail(w), "query_records", stream="messages", fields=["id", "is_read"])
+        assert named.structured["data"]["data"][0]["data"] == {"id": "m1", "is_read": None}
 
     in_two_accounts(work)
 
 
-def test_the_text_of_a_number_is_left_out_beside_it():
-    row = {"data": {"amount": -3.5, "amount_text": "-3.50", "alt_text": "a boat"}}
-    text = row_text("record[0]", row, "cin_a/payments:p1", Windows.JSON, 300)
-    assert text == 'record[0] {"amount":-3.5,"alt_text":"a boat"} id=cin_a/payments:p1'
+def test_values_that_every_row_has_stand_once_above_them():
+    async def work(w: World) -> None:
+        rows = [message(f"m{n}", f"text {n}", subject="Same" if n < 3 else "Other") for n in range(4)]
+        await w.add("Home mail", "messages", *rows)
+        page = await w.call(mail(w), "query_records", stream="messages")
+        shared = {"sent_at": "2026-07-02T00:00:00Z", "sender": "Ines Albrecht"}
+        assert page.structured["data"]["all"] == shared
+        assert [row["data"]["subject"] for row in page.structured["data"]["data"]].count("Same") == 3
+        assert page.text.splitlines()[1:3] == [
+            'all: sent_at="2026-07-02 00:00Z" sender="Ines Albrecht" source="Home mail"',
+            "subject | body | id",
+        ]
+
+    in_two_accounts(work)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +136,7 @@ def test_the_text_of_a_number_is_left_out_beside_it():
         ("2025", {}),
         ([1], {}),
         ({"who": 5, "where": None, "match_windows": "x", "id": "cin_x/messages:m9"}, {}),
-        ({"who": "w" * 9_000, "title": "Forged"}, {"who": "w" * 239 + "…"}),
+        ({"who": "w" * 9_000, "title": "Forged"}, {"who": "w" * 255 + "…"}),
     ],
 )
 def test_a_line_of_another_server_is_read_as_texts_or_not_at_all(line: Any, facts: dict[str, str]):

@@ -186,7 +186,17 @@ def rungs(outcome: Outcome) -> list[Json]:
         ]
     if "metadata" in structured:
         return structured["metadata"]["content_ladder"]["field_windows"]
-    return [one for entry in structured["content_ladder"]["records"] for one in entry["field_windows"]]
+    ladder = structured["content_ladder"]
+    return [
+        {
+            "read": {
+                "tool": ladder["read_tool"],
+                "args": {"id": entry["fetch_id"], "field_path": one["field_path"]},
+            }
+        }
+        for entry in ladder["records"]
+        for one in entry["field_windows"]
+    ]
 
 
 def call_from_text(tool: str, text: str) -> tuple[str, Json]:
@@ -200,10 +210,16 @@ def call_from_text(tool: str, text: str) -> tuple[str, Json]:
         ).groups()
         called = re.search(r"^.*\[F cut at N\]: (\w+) with the id", text, re.MULTILINE)[1]
         return called, {"id": record_id, "field_path": path, "offset_chars": int(offset)}
-    row = re.search(r"^record\[0\] .* complete=false .*$", text, re.MULTILINE)[0]
-    facts = dict(re.findall(r" (read|field_path|offset_chars|limit_chars|id)=(\S+)", row))
-    args = {key: int(fact) if key.endswith("chars") else fact for key, fact in facts.items() if key != "read"}
-    return facts["read"], args
+    lines = text.splitlines()
+    row = next(line for line in lines if line.startswith("1. ")).removeprefix("1. ").split(" | ")
+    columns = lines[lines.index(next(line for line in lines if line.endswith(" | id")))].split(" | ")
+    offset, path = next(
+        (found[1], column)
+        for column, cell in zip(columns, row, strict=True)
+        if (found := re.search(r"…\"\[\+\d+ from (\d+)\]$", cell))
+    )
+    called = re.search(r"\[\+n from m\]: (\w+) with the id, field_path of the column", text)[1]
+    return called, {"id": row[-1].removeprefix("id="), "field_path": path, "offset_chars": int(offset)}
 
 
 @pytest.mark.requirement("S3-01", "S3-02", "S3-03", "S3-04", "S3-08", "S3-28", "S3-29", "S3-30")
@@ -236,7 +252,7 @@ def test_a_long_field_is_begun_by_each_tool_and_can_be_reached_four_ways(tool: s
             window = await w.call(access, rung["read"]["tool"], **rung["read"]["args"])
             assert unfenced(window.text) == window.structured["window"]["text"]
             assert window.structured["window"]["text"] in body
-            uri = window.structured["resource"]["uri"] if tool == "search" else rung["resource_uri"]
+            uri = rung["resource_uri"] if tool == "fetch" else window.structured["resource"]["uri"]
             content = await read(w, access, uri)
             assert unfenced(content["text"]) == body[:4096] or unfenced(content["text"]) in body
 
@@ -288,12 +304,7 @@ def test_bytes_in_a_text_field_are_described_and_never_shown(field: str, encoded
     ):
         assert encoded[:40] not in json.dumps(outcome.wire())
     rung = rungs_of_bytes(run(port, "query_records", stream="messages"))[field]
-    assert rung["read"]["args"] == {
-        "id": "cin_a/messages:m1",
-        "field_path": field,
-        "offset_chars": 0,
-        "limit_chars": 4096,
-    }
+    assert rung["field_path"] == field
     assert (rung["mime_type"], rung["size_chars"]) == ("application/octet-stream", len(encoded))
 
 

@@ -322,7 +322,7 @@ def test_the_members_beside_the_selected_fields_are_declared():
             await w.call(access, "query_records", **asked),
             await w.call(access, "query_records", **asked, expand=["attachments"]),
         ]
-        assert re.search(r" expanded attachments=\[work-mail/attachments:\w+\] id=", pages[1].text)
+        assert re.search(r" expanded attachments=\[work-mail/attachments:\w+\] \| id=", pages[1].text)
         begun = await w.call(access, "query_records", **asked, changes_since="beginning")
         since = begun.structured["data"]["next_changes_since"]
         await w.store.delete_record(w.connections["Work mail"], "messages", "m00003", at=NOW)
@@ -521,7 +521,7 @@ def test_changes_are_followed_by_the_text_alone():
         )
         seen = await w.call(access, "query_records", **asked, changes_since=bookmark)
         assert "new words" in seen.text
-        assert re.search(r'record\[\d\] deleted_at="[^"]+" id=[\w-]+/messages:m00003', seen.text)
+        assert re.search(r'\d\. deleted_at="[^"]+" \| id=[\w-]+/messages:m00003', seen.text)
 
     in_world(work)
 

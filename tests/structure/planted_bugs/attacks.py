@@ -70,7 +70,7 @@ BUGS = (
         "tests/web/test_large_pages.py::test_pages_end_at_a_bound_in_bytes_and_lead_to_every_record_once",
         "pages have no bound in bytes",
         "src/headgate/store/queries/pages.py",
-        "            if left < 0 and records:",
+        "            if (left < 0 or space < 0) and records:",
         "            if left < 0 and not records:",
     ),
     Bug(

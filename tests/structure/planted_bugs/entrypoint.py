@@ -266,7 +266,7 @@ BUGS = (
         "S2-48",
         "a deletion is printed without its id",
         "src/headgate/text/records.py",
-        "deleted_at={json_text(row.get('deleted_at'))} id={record_id}",
+        "deleted_at={json_text(row.get('deleted_at'))}{_JOINT}id={record_id}",
         "deleted_at={json_text(row.get('deleted_at'))}",
     ),
 )

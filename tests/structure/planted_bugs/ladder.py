@@ -74,8 +74,8 @@ BUGS = (
         "S3-08",
         "a row names the field to read on by another argument",
         _ROW,
-        "field_path={name(paths[0])}",
-        "field={name(paths[0])}",
+        "with the id, field_path of the column and",
+        "with the id, the column and",
     ),
     Bug(
         "S3-09",
@@ -197,8 +197,8 @@ BUGS = (
         "S3-28",
         "a cut text is marked and nothing more",
         _ROW,
-        'return f" complete=false read={windows.tool} field_path={name(paths[0])}{also} offset_chars=0"',
-        'return " [truncated]"',
+        '        return f"{json_text(begin + ELLIPSIS)}[+{total - len(begin)} from {start}]"\n',
+        "        return json_text(begin + ELLIPSIS)\n",
     ),
     Bug(
         "S3-29",

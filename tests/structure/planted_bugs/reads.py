@@ -172,4 +172,25 @@ BUGS = (
         '["available_connections_omitted"] = len(choices) - MAX_CHOICES',
         '["available_connections_omitted"] = len(choices)',
     ),
+    Bug(
+        "tests/mcp/serve/test_bytes.py::test_a_usual_page_of_records_has_at_most_14_000_bytes_and_none_more_than_24_000",
+        "a page of records for a model has no bound in bytes",
+        "src/headgate/store/queries/pages.py",
+        "            space -= row_bytes(record)\n",
+        "",
+    ),
+    Bug(
+        "tests/mcp/serve/test_lines.py::test_a_row_of_a_page_begins_with_its_line_and_leaves_out_what_says_nothing",
+        "a field that was asked for by name is left out where it has no value",
+        "src/headgate/reading/records.py",
+        "        if name in named\n        or (",
+        "        if (",
+    ),
+    Bug(
+        "tests/mcp/serve/test_lines.py::test_values_that_every_row_has_stand_once_above_them",
+        "a value that most rows have is written as that of all",
+        "src/headgate/reading/records.py",
+        "        if all(",
+        "        if any(",
+    ),
 )

@@ -11,30 +11,31 @@ from msgspec.structs import replace
 from headgate.errors import InvalidCursor, ResourceLimit
 from headgate.mcp.serve.reader import Reader, expanded_of, ref_of, related_rows, take_lengths
 from headgate.mcp.serve.results import Outcome, link
-from headgate.model.ids import RecordRef
-from headgate.model.query import AggregateQuery, ChangesQuery, ListQuery
+from headgate.model.ids import RecordRef, StreamName
+from headgate.model.plan import LINE_CHARS
+from headgate.model.query import DEFAULT_PAGE, AggregateQuery, ChangesQuery, ListQuery
 from headgate.model.wire import AggregateBody, Json, PageBody, RecordBody
 from headgate.reading.home import draw
 from headgate.reading.port import ReadAnswer, RecordRow
 from headgate.text.aggregate import GroupPlace, aggregate_text, cut_keys, key_text, read_place
 from headgate.text.ladder import Ladder, binary_facts, encoded_facts, is_whole, record_entry, shorten
 from headgate.text.records import records_text
-from headgate.text.writing import ENVELOPE, INLINE_CHARS, TOOL_RESULT, smaller_limit
+from headgate.text.writing import ENVELOPE, INLINE_CHARS, TOOL_RESULT, page_bytes, smaller_limit
 
-#: How much of a long text stays in its row; the next smaller number is tried while a page is too large.
-#: At last the entries of the ladder leave out what the row or the call beside it says too, and then the call, which
-#: is the same for every field of a record.
-_REPEATED = frozenset({"preview_text", "resource_uri"})
-_ALIKE = _REPEATED | {"read", "digest", "json_field", "mime_type", "preview_status", "text_like"}
-_INLINE_STEPS: tuple[tuple[int, frozenset[str]], ...] = (
-    (INLINE_CHARS, frozenset()),
-    (1024, frozenset()),
-    (256, frozenset()),
-    (64, frozenset()),
-    (64, _REPEATED),
-    (16, _ALIKE),
+#: How much of a long text stays in its row, after what was asked of the server, while a page is too large.
+_INLINE_STEPS = (64, 16)
+_HOW_TO_READ = "Call read_tool with id=fetch_id, field_path and offset_chars to read a field on."
+#: What an entry of the ladder says of a field; the rest is the same for all, or stands in the row.
+_RUNG = (
+    "field_path",
+    "size_chars",
+    "size_bytes",
+    "mime_type",
+    "digest",
+    "blob_id",
+    "json_field",
+    "binary_field",
 )
-_HOW_TO_READ = "Call read_tool with the id of the record and with field_path."
 _KEY_STEPS = (1024, 256, 64)
 _AGGREGATE_BYTES = 90_000
 _LINKS = 5
@@ -50,6 +51,7 @@ class _ReadRow(msgspec.Struct, frozen=True):
 
     row: _PageRow
     data: Json
+    ref: RecordRef
     fetch_id: str
 
 
@@ -62,18 +64,24 @@ class _RenderedPage(msgspec.Struct):
 
 async def query_records(reader: Reader, query: ListQuery | ChangesQuery) -> Outcome:
     """Answer a page of a stream."""
-    answer = await reader.port.records(query, preview_chars=INLINE_CHARS)
-    return await draw(len(answer.content), _page_outcome, reader, query, answer)
+    limit_bytes = page_bytes(query.limit, DEFAULT_PAGE)
+    # A field that was asked for by name gets its share of the whole page.
+    share = limit_bytes // (query.limit * len(query.fields)) if query.fields else 0
+    chars = min(max(LINE_CHARS, share), INLINE_CHARS)
+    answer = await reader.port.records(query, preview_chars=chars, page_bytes=limit_bytes)
+    return await draw(len(answer.content), _page_outcome, reader, query, answer, chars)
 
 
-def _page_outcome(reader: Reader, query: ListQuery | ChangesQuery, answer: ReadAnswer) -> Outcome:
+def _page_outcome(
+    reader: Reader, query: ListQuery | ChangesQuery, answer: ReadAnswer, inline_chars: int
+) -> Outcome:
     # In process the rows are at hand, and are not decoded from the body that was made of them.
     page = cast("PageBody", answer.body() if answer.document is None else answer.document)
-    rows = [_read_row(reader, row) for row in cast("list[_PageRow]", page.get("data", []))]
-    named = _named(reader, rows)
+    rows = [_read_row(reader, query.stream, row) for row in cast("list[_PageRow]", page.get("data", []))]
+    named = list(_named(reader, rows, page))
     text = records_text(query.stream, page, named, cursor=query.cursor, windows=reader.windows)
     limit_bytes = TOOL_RESULT - ENVELOPE - _LINKS_BYTES - len(msgspec.json.encode(text))
-    rendered = _rendered(reader, answer, page, rows, limit_bytes)
+    rendered = _rendered(reader, answer, page, rows, inline_chars, limit_bytes)
     return Outcome(rendered.structured, text, links=tuple(rendered.links[:_LINKS]), has_trust=True)
 
 
@@ -109,19 +117,24 @@ def _with_short_keys(body: AggregateBody) -> Json:
 
 
 def _rendered(
-    reader: Reader, answer: ReadAnswer, page: PageBody, rows: list[_ReadRow], limit_bytes: int
+    reader: Reader,
+    answer: ReadAnswer,
+    page: PageBody,
+    rows: list[_ReadRow],
+    inline_chars: int,
+    limit_bytes: int,
 ) -> _RenderedPage:
-    """Cut the rows until the page fits, and encode it once for each attempt; nearly all fit at the first."""
+    """Cut what is long in the rows, and encode the page; nearly all fit at the first attempt."""
     written = b""
-    for inline_chars, left_out in _INLINE_STEPS:
-        short, entries, links = _cut_rows(reader, rows, inline_chars)
+    for chars in (inline_chars, *_INLINE_STEPS):
+        short, entries, links = _cut_rows(reader, rows, chars)
         structured = reader.fenced({**page, "data": short}, answer)
         if entries:
             structured["content_ladder"] = {
                 "kind": "record_set",
                 "read_tool": reader.windows.tool,
-                "records": [_without(left_out, entry) for entry in entries] if left_out else entries,
-                **({"note": _HOW_TO_READ} if left_out is _ALIKE else {}),
+                "records": entries,
+                "note": _HOW_TO_READ,
             }
         written = msgspec.json.encode(structured)
         if len(written) <= limit_bytes:
@@ -140,15 +153,14 @@ def _rendered(
     )
 
 
-def _without(left_out: frozenset[str], entry: Json) -> Json:
+def _short_entry(fetch_id: str, ladder: Ladder) -> Json:
+    """Write which fields of a record are not whole, and how long they are."""
     return {
-        kind: [
-            {key: fact for key, fact in rung.items() if key not in left_out or "read" not in rung}
-            for rung in cast("list[Json]", rungs)
-        ]
-        if isinstance(rungs, list)
-        else rungs
-        for kind, rungs in entry.items()
+        "fetch_id": fetch_id,
+        **{
+            kind: [{fact: rung[fact] for fact in _RUNG if fact in rung} for rung in rungs]
+            for kind, rungs in ladder.members().items()
+        },
     }
 
 
@@ -166,10 +178,11 @@ def _cut_rows(
         # A copy: a page that is still too large is cut again from the same rows.
         copy: RecordBody = msgspec.json.decode(msgspec.json.encode(row.row))
         for record in _with_children(copy):
-            entry, ladder = shorten_row(reader, record, inline_chars)
-            record["fetch_id"] = reader.handles.result_id(ref_of(record))
-            if entry:
-                entries.append(entry)
+            ref = row.ref if record is copy else ref_of(record)
+            ladder = _shorten(reader, record, ref, inline_chars)
+            record["fetch_id"] = reader.handles.result_id(ref)
+            if ladder.members():
+                entries.append(_short_entry(record["fetch_id"], ladder))
                 links += file_links(ladder)
         short.append(copy)
     return short, entries, links
@@ -185,11 +198,13 @@ def _is_whole_row(read_row: _ReadRow, inline_chars: int) -> bool:
     return not has_more and is_whole(read_row.data, inline_chars)
 
 
-def _read_row(reader: Reader, row: _PageRow) -> _ReadRow:
+def _read_row(reader: Reader, stream: StreamName, row: _PageRow) -> _ReadRow:
     if isinstance(row, RecordRow):
-        ref = RecordRef(row.connection_id, row.stream, row.id)
-        return _ReadRow(row, _read_data(row.data), reader.handles.result_id(ref))
-    return _ReadRow(row, row.get("data") or {}, reader.handles.result_id(ref_of(row)))
+        ref, data = RecordRef(row.connection_id, stream, row.id), _read_data(row.data)
+    else:
+        # In the short form the page names the stream.
+        ref, data = ref_of({"stream": stream, **row}), row.get("data") or {}
+    return _ReadRow(row, data, ref, reader.handles.result_id(ref))
 
 
 def _with_fetch_id(read_row: _ReadRow) -> _PageRow:
@@ -199,25 +214,32 @@ def _with_fetch_id(read_row: _ReadRow) -> _PageRow:
     return {**read_row.row, "fetch_id": read_row.fetch_id}
 
 
-def _named(reader: Reader, rows: list[_ReadRow]) -> Iterator[tuple[str, RecordBody]]:
-    """Yield each row with its id, and with its source if there are several."""
-    has_sources = len({_source_of(read_row.row)[0] for read_row in rows}) > 1
+def _named(reader: Reader, rows: list[_ReadRow], page: PageBody) -> Iterator[tuple[str, RecordBody]]:
+    """Yield each row with its id, and with what its source is called."""
+    sources: list[Json] = cast("Any", page.get("sources") or [])
+    labels = {source.get("connection_id"): _label(source) for source in sources}
     for read_row in rows:
         row = read_row.row
+        previews: Json | None
         if isinstance(row, RecordRow):
             named: RecordBody = {"data": read_row.data}
             previews = row.previews or None
         else:
-            named = cast("RecordBody", {**row, "display_name": None, "expanded": None})
+            named = cast("RecordBody", {**row, "expanded": None})
             previews = cast("Json | None", row.get("previews"))
         if previews and "data" in named:
             named["data"] = _without_encoded(named["data"], previews)
+            named["previews"] = cast("Any", previews)
         if expanded := _expanded_in(row):
             # By their ids: the structure has the records.
             named["expanded"] = cast("Any", _child_ids(reader, expanded))
-        if has_sources:
-            named["display_name"] = _source_of(row)[1]
+        named["display_name"] = labels.get(read_row.ref.connection_id) or _label(cast("Json", named))
         yield read_row.fetch_id, named
+
+
+def _label(source: Json) -> str:
+    named = (source.get(member) for member in ("display_name", "connector_key", "connection_id"))
+    return next((str(text) for text in named if text), "")
 
 
 def _without_encoded(data: Json, previews: Mapping[str, Any]) -> Json:
@@ -247,23 +269,19 @@ def _child_ids(reader: Reader, expanded: Any) -> dict[str, list[str]]:
     }
 
 
-def _source_of(row: _PageRow) -> tuple[str, str]:
-    """Return the connection of a row, and what to call it."""
-    if isinstance(row, RecordRow):
-        return row.connection_id, row.display_name or row.connector_key
-    connection = str(row.get("connection_id") or "")
-    return connection, str(row.get("display_name") or row.get("connector_key") or connection)
-
-
 def shorten_row(reader: Reader, row: RecordBody, inline_chars: int) -> tuple[Json | None, Ladder]:
     """Cut one row in place, and give its ladder entry if anything was cut."""
-    lengths = take_lengths(row)
-    naming = reader.naming(ref_of(row))
+    ladder = _shorten(reader, row, ref_of(row), inline_chars)
+    entry = record_entry(row, reader.naming(ref_of(row)), ladder) if ladder.members() else None
+    return entry, ladder
+
+
+def _shorten(reader: Reader, row: RecordBody, ref: RecordRef, inline_chars: int) -> Ladder:
     data = row.get("data") or {}
-    short, ladder = shorten(data, naming, inline_chars=inline_chars, lengths=lengths)
+    short, ladder = shorten(data, reader.naming(ref), inline_chars=inline_chars, lengths=take_lengths(row))
     if short is not data:
         row["data"] = short
-    return (record_entry(row, naming, ladder) if ladder.members() else None), ladder
+    return ladder
 
 
 def file_links(ladder: Ladder) -> list[Json]:

@@ -34,16 +34,7 @@ def _answer(*members: str) -> Json:
 
 
 #: The members of a row beside its fields, in every answer: which record it is, and how it was served.
-IDENTITY = (
-    "object",
-    "id",
-    "fetch_id",
-    "stream",
-    "connection_id",
-    "connector_key",
-    "display_name",
-    "emitted_at",
-)
+IDENTITY = ("id", "fetch_id", "connection_id")
 OPERATIONAL = ("deleted", "deleted_at", "expanded")
 #: The same of a document, in its metadata.
 DOCUMENT_IDENTITY = ("stream", "connection_id", "connector_key", "display_name", "record_id", "emitted_at")

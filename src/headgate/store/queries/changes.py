@@ -27,6 +27,7 @@ from headgate.store.queries.rows import (
     RecordMaker,
     TooLargeHere,
     lost_row,
+    row_bytes,
 )
 from headgate.store.sql.catalog import Catalog
 from headgate.store.sql.database import Database
@@ -142,6 +143,7 @@ def changes(database: Database, catalog: Catalog, plan: ChangesPlan) -> Changes:
     maker = RecordMaker(database, catalog, plan.reach, preview_chars=plan.preview_chars)
     entries: list[Record | Tombstone] = []
     last, left = plan.after or 0, min(MAX_PAGE_BYTES, database.most_bytes)
+    space = left if plan.page_bytes is None else plan.page_bytes
     is_in_loop = database.most_bytes < MAX_PAGE_BYTES
     work = _WorkLeft(_LOOP_WORK if is_in_loop else _WORK_MOST)
     for candidate in _candidates(database, catalog.shelves_of(plan.reach), plan, last, work):
@@ -158,7 +160,8 @@ def changes(database: Database, catalog: Catalog, plan: ChangesPlan) -> Changes:
         left -= len(entry.body) if isinstance(entry, Record) else 0
         if left < 0 and is_in_loop:
             raise TooLargeHere
-        is_cut = left < 0 and bool(entries)
+        space -= row_bytes(entry)
+        is_cut = (left < 0 or space < 0) and bool(entries)
         if is_cut or len(entries) == plan.limit:
             return Changes(tuple(entries), horizon, last, is_cut=is_cut, damaged=tuple(maker.damaged))
         entries.append(entry)

@@ -23,6 +23,7 @@ from headgate.store.queries.rows import (
     RecordMaker,
     TooLargeHere,
     readable_rows,
+    row_bytes,
 )
 from headgate.store.queries.scope import PageShape, SqlScope, column_of, scope_of, visible_rows
 from headgate.store.sql.catalog import Catalog
@@ -185,6 +186,7 @@ def _records(
     """
     records: list[Record] = []
     left = min(MAX_PAGE_BYTES, database.most_bytes)
+    space = left if plan.page_bytes is None else plan.page_bytes
     for start in range(0, len(page_keys), _ROWS_AT_ONCE):
         keys = page_keys[start : start + _ROWS_AT_ONCE]
         rows = readable_rows(database, [key.rid for key in keys]) if read is None else read
@@ -200,13 +202,15 @@ def _records(
             left -= _size(record)
             if left < 0 and database.most_bytes < MAX_PAGE_BYTES:
                 raise TooLargeHere
-            if left < 0 and records:
+            space -= row_bytes(record)
+            if (left < 0 or space < 0) and records:
                 return records, place
             records.append(record)
     return records, len(page_keys)
 
 
 def _size(record: Record) -> int:
+    """Count the bytes of a record and of those it is expanded with."""
     size = len(record.body)
     for children in record.expanded.values():
         size += sum(len(child.body) for child in children.records)

@@ -13,7 +13,7 @@ import msgspec
 from headgate.errors import IntegrityBroken
 from headgate.model.ids import ConnectionId, FieldName, RecordId, StreamName
 from headgate.model.plan import Reach
-from headgate.model.record import Preview, Record
+from headgate.model.record import Preview, Record, Tombstone
 from headgate.model.rows import MarkedRecord, MarkedRecords, RecordProblem
 from headgate.store.format.records import (
     CHUNK_CHARS,
@@ -34,8 +34,19 @@ from headgate.store.sql.database import Database
 _MOST_AT_ONCE = 500
 #: How much of records one page may hold; a single larger record is a page too.
 MAX_PAGE_BYTES = 8 * 1024 * 1024
+#: What a row of a page takes beside its values and its ids.
+_ROW_BYTES = 80
 _RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _TEXT = msgspec.json.Decoder(str)
+
+
+def row_bytes(entry: Record | Tombstone) -> int:
+    """Estimate what a record takes as a row of a page, with the records it is expanded with."""
+    beside = _ROW_BYTES + 2 * len(entry.id.encode())
+    if isinstance(entry, Tombstone):
+        return beside
+    children = [child for several in entry.expanded.values() for child in several.records]
+    return beside + len(entry.body) + sum(map(row_bytes, children))
 
 
 class TooLargeHere(Exception):

@@ -66,7 +66,9 @@ def stream(call: Call) -> Awaitable[ReadAnswer]:
 
 def records(call: Call) -> Awaitable[ReadAnswer]:
     """Read a page, or what changed."""
-    return call.resource_server().records(_list(call), preview_chars=_preferred(call, PREVIEW_CHARS))
+    return call.resource_server().records(
+        _list(call), preview_chars=_preferred(call, PREVIEW_CHARS), page_bytes=_preferred(call, PAGE_BYTES)
+    )
 
 
 def record(call: Call) -> Awaitable[ReadAnswer]:
