@@ -154,7 +154,7 @@ S2-49 done | Fan-in limit = max merged hits | ≤N over k children
 S2-50 done | Each hit tells its configured connection | connection_id on hit
 S2-51 done | Unscoped limit:N → ≤N | count of results over two connections
 S2-52 done | Hit has connection_id, connector_key, stream, record id, label | fields
-S2-53 done | Text has source mix when >1 connection | source_mix=
+S2-53 done | Text has source mix when >1 connection | the line sources: counts the hits of each
 S2-54 done | Snippets: balanced tags or plain prose | tag balance after every truncation
 S2-55 done | Title is human-readable and ≠ snippet | inequality
 S2-56 done | Title fallback prefers authored over emitted_at | fixture with both times, in search and fetch

@@ -107,8 +107,8 @@ class _Drawing:
             (connection.id, scope.stream): scope for scope in self.scopes for connection in scope.connections
         }
 
-    def draw(self, hit: Hit, scope: StreamScope, place: int) -> _PageHit:
-        """Write a hit, the ``place``-th of its page."""
+    def draw(self, hit: Hit, scope: StreamScope, *, is_first: bool = True) -> _PageHit:
+        """Write a hit; one that is not among the first of its page shows less of its text."""
         matched = _matched_fields(hit, scope)
         if not self.has_lines:
             return _PageHit(hit, _hit_row(hit, self.labels, self.query.mode), matched)
@@ -119,7 +119,7 @@ class _Drawing:
         if self.short_chars is None:
             row = {**_hit_row(hit, self.labels, self.query.mode), "line": line}
             return _PageHit(hit, row, tuple(dict.fromkeys((*matched, *of_line))))
-        chars = self.short_chars if place < _FIRST_HITS else min(self.short_chars, _LATER_CHARS)
+        chars = self.short_chars if is_first else min(self.short_chars, _LATER_CHARS)
         evidence = _evidence(hit, declared, line, chars) or _beginning(hit, declared, data, line, chars)
         row = {"line": line, **_short_row(hit, self.labels, self.query.mode), **evidence}
         texts = [evidence["snippet"]["field"]] if evidence else []
@@ -136,14 +136,18 @@ def _on_page(
     """
     streams = drawing.streams()
     hits: list[_PageHit] = []
-    same: dict[bytes, _PageHit] = {}
+    same: dict[bytes | None, _PageHit] = {}
     space = page_bytes
     for place, hit in enumerate(page.hits):
-        drawn = drawing.draw(hit, streams[hit.record.connection_id, hit.record.stream], len(hits))
-        likeness = _likeness(drawn) if drawing.query.collapse else b""
-        if drawing.query.collapse and likeness in same:
+        scope = streams[hit.record.connection_id, hit.record.stream]
+        drawn = drawing.draw(hit, scope)
+        # Taken before later hits show less: those that are alike are so wherever they stand.
+        likeness = _likeness(drawn) if drawing.query.collapse else None
+        if likeness in same:
             same[likeness].alike.append(hit)
             continue
+        if len(hits) >= _FIRST_HITS:
+            drawn = drawing.draw(hit, scope, is_first=False)
         is_apart = page_bytes is not None and bool(hits) and bool(hit.missing) and not hits[0].hit.missing
         if space is not None:
             space -= _size(drawn)
@@ -151,7 +155,8 @@ def _on_page(
         if hits and (is_apart or is_full):
             return _with_alike(hits), page.hits[place - 1].place
         hits.append(drawn)
-        same[likeness] = drawn
+        if likeness is not None:
+            same[likeness] = drawn
     return _with_alike(hits), page.next
 
 

@@ -43,10 +43,9 @@ class _Table(NamedTuple):
 
     columns: tuple[str, ...]
     has_sources: bool
-    windows: Windows
 
 
-def _table(rows: Sequence[RecordBody], windows: Windows, *, has_sources: bool) -> _Table:
+def _table(rows: Sequence[RecordBody]) -> _Table:
     """Choose the columns: the fields that most rows have, in the order in which rows have them."""
     records = [row.get("data") or {} for row in rows if not row.get("deleted")]
     counts: dict[str, int] = {}
@@ -54,7 +53,7 @@ def _table(rows: Sequence[RecordBody], windows: Windows, *, has_sources: bool) -
         for path in data:
             counts[path] = counts.get(path, 0) + 1
     columns = [path for path, count in counts.items() if count >= len(records) * _COMMON_PART]
-    return _Table(tuple(columns), has_sources, windows)
+    return _Table(tuple(columns), has_sources=len({row.get("display_name") for row in rows}) > 1)
 
 
 def _row_text(label: str, row: RecordBody, record_id: str, table: _Table, limit_bytes: int) -> str:
@@ -110,7 +109,8 @@ def _named(path: str) -> str:
 def _pair(path: str, value: Any, size_chars: int | None, chars: int) -> str:
     """Write a value with the name of its field; without columns only quotes tell where it ends."""
     cell = _cell(value, size_chars, chars)
-    return f"{_named(path)}={json_text(cell) if ' ' in cell and cell[0].isalnum() else cell}"
+    is_bare_text = isinstance(value, str) and not cell.startswith('"')
+    return f"{_named(path)}={json_text(cell) if is_bare_text and ' ' in cell else cell}"
 
 
 def _cell(value: Any, size_chars: int | None, chars: int) -> str:
@@ -118,16 +118,16 @@ def _cell(value: Any, size_chars: int | None, chars: int) -> str:
     text = minute(value) or value if isinstance(value, str) else json_text(value)
     total = size_chars if size_chars is not None and size_chars > len(text) else len(text)
     begin = text[:chars]
-    is_bare = (
-        _NUMBER.fullmatch(begin) is None if isinstance(value, str) else not isinstance(value, dict | list)
-    )
     if len(begin) < total:
         # An object or a list is read on from its beginning: what is printed of it is not a part of its JSON.
         start = len(begin) if isinstance(value, str) else 0
         return f"{json_text(begin + ELLIPSIS)}[+{total - len(begin)} from {start}]"
     if not isinstance(value, str):
         return text
-    return text if is_bare and _BARE.fullmatch(text) and json_text(text) == f'"{text}"' else json_text(text)
+    quoted = json_text(text)
+    # A text that looks like a number is quoted, so that it is not taken for one.
+    is_bare = _BARE.fullmatch(text) and not _NUMBER.fullmatch(text) and quoted == f'"{text}"'
+    return text if is_bare else quoted
 
 
 def _plain_value(value: Any) -> Any:
@@ -183,8 +183,7 @@ def records_text(
     ``cursor`` is the one that the page was asked with. Only a page of a server that does not cut it can be too large.
     """
     total = len(body.get("data", ()))
-    has_sources = len({row.get("display_name") for _, row in rows}) > 1
-    table = _table([row for _, row in rows], windows, has_sources=has_sources)
+    table = _table([row for _, row in rows])
     head = [_header(stream, body, total), *_above(body, rows, table)]
     # Reserved for the longest footer, so that the rows do not depend on what it says.
     longest = _footer(body, total, 0, cursor, [_FETCH, _DELETED, _MORE_FIELDS, _how_to_read(windows)])

@@ -84,6 +84,21 @@ def test_records_of_different_texts_are_not_alike():
     in_two_accounts(work)
 
 
+def test_hits_with_long_texts_are_alike_wherever_they_stand_on_a_page():
+    async def work(w: World) -> None:
+        # The first by words; then others, which are better than its twin; the first hits show more of a text.
+        long = "lantern " + "and the fern needs water every other day " * 9
+        others = [message(f"m{n}", f"lantern {n} " + long, sent_at=DAYS[30 + n]) for n in range(7)]
+        twins = [message(f"t{n}", long, subject="Twin", sent_at=DAYS[n * 50]) for n in range(2)]
+        await w.add("Home mail", "messages", *others, *twins)
+        found = await w.call(mail(w), "search", query="lantern", sort="time")
+        hits = found.structured["data"]["data"]
+        assert [hit["record_key"] for hit in hits] == ["t1", *(f"m{n}" for n in range(6, -1, -1))]
+        assert hits[0]["alike"]["count"] == 1
+
+    in_two_accounts(work)
+
+
 def test_hits_that_are_alike_are_logged():
     async def work(w: World) -> None:
         await w.add("Home mail", "messages", *reminders(12))
