@@ -51,12 +51,16 @@ MANUALS = tuple(
 
 @dataclass(slots=True)
 class Section:
-    """One section: its anchor, its title, the section around it, and its own text."""
+    """One section: its anchor, its title, the section around it, and its own text.
+
+    The title is what it is asked for with; a heading is searched, as a field before the text.
+    """
 
     anchor: str
     title: str
     parent: str | None
     text: str
+    heading: str = ""
 
 
 @dataclass(slots=True)
@@ -69,14 +73,14 @@ class _Open:
     text: list[str] = field(default_factory=list[str])
 
 
-def fetch(manual: Manual, cache: Path) -> Path:
-    """Unpack a manual's package into the cache, if it is not there."""
-    place = cache / manual.package
+def fetch_package(package: str, cache: Path) -> Path:
+    """Unpack a package into the cache, if it is not there."""
+    place = cache / package
     if not place.is_dir():
         cache.mkdir(parents=True, exist_ok=True)
-        _run(cache, "apt-get", "download", "-q", manual.package)
-        (archive,) = cache.glob(f"{manual.package}_*.deb")
-        _run(cache, "dpkg-deb", "-x", archive.name, manual.package)
+        _run(cache, "apt-get", "download", "-q", package)
+        (archive,) = cache.glob(f"{package}_*.deb")
+        _run(cache, "dpkg-deb", "-x", archive.name, package)
     return place
 
 

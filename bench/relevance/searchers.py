@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import apsw
 import msgspec
+import psycopg
 
 from bench.relevance.manuals import Section
 from bench.relevance.stitched import COMPARED, NAME as STITCHED, SEARCHED, StitchedRecord, fill_stitched
@@ -25,6 +26,8 @@ from headgate.store.models.model import MeaningModel
 Searcher = Callable[[str], Sequence[str]]
 _LIMIT = 25
 _NOW = 1_790_000_000_000_000
+#: PostgreSQL divides a rank by 1 and the logarithm of the text's length.
+_BY_LENGTH = 1
 _WORD = re.compile(r"\w+")
 _STEMMERS = {
     "en": "english",
@@ -48,51 +51,61 @@ _DECLARATION: dict[str, Any] = {
             "semantics": "mutable_state",
             "schema": {
                 "type": "object",
-                "properties": {"id": {"type": "string"}, "text": {"type": "string"}},
+                "properties": {name: {"type": "string"} for name in ("id", "title", "text")},
                 "required": ["id"],
             },
             "primary_key": ["id"],
             "selection": {"fields": True, "resources": True},
-            "query": {"search": {"lexical_fields": ["text"]}},
+            "query": {"search": {"lexical_fields": ["title", "text"]}},
         }
     ],
 }
 
 
 class OwnStore:
-    """A home with one connection for each manual, and one with the stitched records; searched as a grant for a set sees it."""
+    """A home with one connection for each set, and one with the stitched records; searched as a grant for a set sees it."""
 
     def __init__(
-        self, directory: Path, manuals: Mapping[str, Sequence[Section]], model: MeaningModel | None = None
+        self,
+        directory: Path,
+        sets: Mapping[str, Sequence[Section]],
+        model: MeaningModel | None,
+        *,
+        with_stitched: bool,
     ) -> None:
         self._loop = asyncio.new_event_loop()
-        self._store = SqliteStore(open_home(directory / "manuals"), lambda: _NOW, model)
+        self._store = SqliteStore(open_home(directory / "sets"), lambda: _NOW, model)
         self._stitched_store = SqliteStore(open_home(directory / "stitched"), lambda: _NOW, model)
-        self._connections = self._loop.run_until_complete(self._fill(manuals))
-        filled = self._loop.run_until_complete(fill_stitched(self._stitched_store))
-        self._accounts: dict[ConnectionId, int] = filled[0]
-        self.stitched_records: Sequence[StitchedRecord] = filled[1]
+        self._connections: dict[str, ConnectionId] = {}
+        #: The fields that the texts of each set have.
+        self._fields: dict[str, tuple[FieldName, ...]] = {}
+        self._loop.run_until_complete(self._fill(sets))
+        self._accounts: dict[ConnectionId, int] = {}
+        self.stitched_records: Sequence[StitchedRecord] = ()
+        if with_stitched:
+            filled = self._loop.run_until_complete(fill_stitched(self._stitched_store))
+            self._accounts, self.stitched_records = filled
         for store in (self._store, self._stitched_store):
-            while not self._loop.run_until_complete(store.wait_for_vectors(60)):
+            while model is not None and not self._loop.run_until_complete(store.wait_for_vectors(60)):
                 pass
 
-    async def _fill(self, manuals: Mapping[str, Sequence[Section]]) -> dict[str, ConnectionId]:
+    async def _fill(self, sets: Mapping[str, Sequence[Section]]) -> None:
         await self._store.declare(ConnectorKey("manual"), _DECLARATION)
-        made: dict[str, ConnectionId] = {}
-        for name, sections in manuals.items():
-            made[name] = (await self._store.create_connection(ConnectorKey("manual"), name)).id
-            lines = [msgspec.json.encode({"data": {"id": one.anchor, "text": one.text}}) for one in sections]
-            await self._store.ingest(Batch(made[name], StreamName("sections"), lines, _NOW))
-        return made
+        for name, sections in sets.items():
+            made = (await self._store.create_connection(ConnectorKey("manual"), name)).id
+            lines = [msgspec.json.encode({"data": {"id": one.anchor, **_fields(one)}}) for one in sections]
+            await self._store.ingest(Batch(made, StreamName("sections"), lines, _NOW))
+            self._connections[name] = made
+            self._fields[name] = _names(tuple(_fields(sections[0])))
 
     def searcher(self, name: str, mode: SearchMode = SearchMode.LEXICAL) -> Searcher:
-        """Search one manual, or the stitched records, in a mode."""
+        """Search one set, or the stitched records, in a mode."""
         if name == STITCHED:
             reach = Reach(StreamName("messages"), tuple(self._accounts), (FieldName("id"),))
             searched = SearchReach(reach, _names(SEARCHED), meaning_fields=_names(COMPARED))
             return self._searcher(self._stitched_store, searched, mode, with_connection=True)
         reach = Reach(StreamName("sections"), (self._connections[name],), (FieldName("id"),))
-        searched = SearchReach(reach, _names(("text",)), meaning_fields=_names(("text",)))
+        searched = SearchReach(reach, self._fields[name], meaning_fields=self._fields[name])
         return self._searcher(self._store, searched, mode, with_connection=False)
 
     def _searcher(
@@ -123,12 +136,21 @@ def _names(names: Sequence[str]) -> tuple[FieldName, ...]:
     return tuple(map(FieldName, names))
 
 
+def _fields(section: Section) -> dict[str, str]:
+    return {"title": section.heading, "text": section.text} if section.heading else {"text": section.text}
+
+
 class Searched(Protocol):
     """A text of a set."""
 
     @property
     def anchor(self) -> str:
         """What it is named by in answers."""
+        ...
+
+    @property
+    def heading(self) -> str:
+        """What is searched as a field before the text; empty: there is none."""
         ...
 
     @property
@@ -141,9 +163,10 @@ def full_text(sections: Sequence[Searched], *, every_word: bool = False) -> Sear
     """SQLite's FTS5 with porter stems: any word by bm25, or every word as typed, the last section first."""
     table = apsw.Connection(":memory:")
     tokens = "unicode61" if every_word else "porter unicode61"
-    table.execute(f"CREATE VIRTUAL TABLE f USING fts5(id UNINDEXED, text, tokenize='{tokens}')")
+    table.execute(f"CREATE VIRTUAL TABLE f USING fts5(id UNINDEXED, title, text, tokenize='{tokens}')")
     with table:
-        table.executemany("INSERT INTO f VALUES(?, ?)", ((one.anchor, one.text) for one in sections))
+        rows = ((one.anchor, one.heading, one.text) for one in sections)
+        table.executemany("INSERT INTO f VALUES(?, ?, ?)", rows)
     order, glue = ("rowid DESC", " AND ") if every_word else ("rank", " OR ")
 
     def search(question: str) -> list[str]:
@@ -171,12 +194,13 @@ def tantivy_index(sections: Sequence[Searched], language: str) -> Searcher | Non
         builder = builder.filter(filters.ascii_fold()).filter(filters.stemmer(_STEMMERS[language]))
     schema = tantivy.SchemaBuilder()
     schema.add_text_field("id", stored=True, tokenizer_name="raw")
-    schema.add_text_field("text", tokenizer_name="own")
+    for name in ("title", "text"):
+        schema.add_text_field(name, tokenizer_name="own")
     index = tantivy.Index(schema.build())
     index.register_tokenizer("own", builder.build())
     writer = index.writer(heap_size=15_000_000, num_threads=1)
     for one in sections:
-        writer.add_document(tantivy.Document(id=one.anchor, text=one.text))
+        writer.add_document(tantivy.Document(id=one.anchor, title=one.heading, text=one.text))
     writer.commit()
     index.reload()
     searcher = index.searcher()
@@ -186,8 +210,38 @@ def tantivy_index(sections: Sequence[Searched], language: str) -> Searcher | Non
         if language not in _STEMMERS:
             # It would take the pairs of a word for a phrase.
             words = [word[at : at + 2] for word in words for at in range(max(1, len(word) - 1))]
-        query = index.parse_query(" ".join(words), ["text"])
+        query = index.parse_query(" ".join(words), ["title", "text"])
         hits = searcher.search(query, _LIMIT).hits
         return [searcher.doc(address)["id"][0] for _, address in hits]
+
+    return search
+
+
+def postgres_index(sections: Sequence[Searched], language: str, url: str | None) -> Searcher | None:
+    """PostgreSQL's full text with the stems of the language, any word, by how often it occurs; None without a server.
+
+    With a weight for titles, or by cover density (``ts_rank_cd``), it finds less in most sets of questions `unseen`.
+    """
+    if url is None:
+        return None
+    stems = _STEMMERS.get(language, "simple")
+    table = psycopg.connect(url, autocommit=True)
+    table.execute("CREATE TEMP TABLE f(id text, words tsvector)")
+    with table.cursor() as cursor:
+        cursor.executemany(
+            "INSERT INTO f VALUES(%s, to_tsvector(%s::regconfig, %s))",
+            [(one.anchor, stems, f"{one.heading}\n{one.text}") for one in sections],
+        )
+
+    def search(question: str) -> list[str]:
+        found = table.execute(
+            """WITH q AS (
+                SELECT string_agg(nullif(plainto_tsquery(%s::regconfig, word)::text, ''), ' | ')::tsquery AS asked
+                FROM unnest(%s::text[]) AS word
+            )
+            SELECT id FROM f, q WHERE words @@ asked ORDER BY ts_rank(words, asked, %s) DESC, id LIMIT %s""",
+            (stems, _WORD.findall(question), _BY_LENGTH, _LIMIT),
+        )
+        return [str(anchor) for (anchor,) in found]
 
     return search

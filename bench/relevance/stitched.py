@@ -31,6 +31,7 @@ class StitchedRecord:
     anchor: str
     person: str
     text: str
+    heading: str = ""
 
     def grade(self, subject: str, person: str) -> int:
         """Say how good an answer it is."""

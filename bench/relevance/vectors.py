@@ -20,6 +20,9 @@ class CachedEmbedder:
     def __init__(self, model: Embedder, file: Path) -> None:
         self._model = model
         self._stored = apsw.Connection(str(file))
+        # Two runs may share the cache, and what a crash takes of it is computed again.
+        self._stored.set_busy_timeout(60_000)
+        self._stored.execute("PRAGMA synchronous=OFF")
         self._stored.execute("CREATE TABLE IF NOT EXISTS v(key BLOB PRIMARY KEY, vector BLOB)")
         self.identity = model.identity
         self.batch_size = model.batch_size
