@@ -35,6 +35,21 @@ SIGNS = (
     "\u0dca-\u0ddf\u0f71-\u0f84"
 )
 RUN = re.compile(f"[{UNSPACED}]+")
+#: The names of each month, in the languages in which dates are read.
+MONTHS = (
+    "january januar janvier enero gennaio janeiro januari jan",
+    "february februar fevrier février febrero febbraio fevereiro februari feb",
+    "march marz märz mars marzo março marco maart mar",
+    "april avril abril aprile apr",
+    "may mai mayo maggio maio mei",
+    "june juni juin junio giugno junho jun",
+    "july juli juillet julio luglio julho jul",
+    "august aout août agosto augustus aug",
+    "september septembre septiembre settembre setembro sept sep",
+    "october oktober octobre octubre ottobre outubro oct okt",
+    "november novembre noviembre novembro nov",
+    "december dezember decembre décembre diciembre dicembre dezembro dec dez",
+)
 _UNSEEN = re.compile(f"[{UNSEEN}]+")
 _MARKS_AND_UNSEEN = re.compile(f"[\u0300-\u036f{UNSEEN}]+")
 #: ASCII letters in lower case and digits; a space for everything else of ASCII, and the bytes of others as they are.

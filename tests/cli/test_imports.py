@@ -323,6 +323,23 @@ def test_rejected_rows_are_listed_and_the_command_ends_with_65(tmp_path: Path):
     assert "t: 3 new" in done.out
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("conversations.json", '[{"mapping":'),
+        ("conversations.json", '{"mapping": {}}'),
+        ("empty.ics", "BEGIN:VCALENDAR\nEND:VCALENDAR\n"),
+        ("head.csv", "day,amount\n"),
+    ],
+)
+def test_an_import_that_reads_nothing_says_so_and_ends_with_65(tmp_path: Path, name: str, content: str):
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    for _ in range(2):
+        done = headgate(tmp_path, "--home", "home", "import", name, "--json")
+        assert done.code == 65, done.out
+        assert json.loads(done.out)["imports"][0]["rejects"]
+
+
 def test_a_file_of_corrections_changes_types_and_one_that_does_not_fit_is_refused(tmp_path: Path):
     (tmp_path / "t.csv").write_text("a,b\n1,2\n3,4\n", encoding="utf-8")
     (tmp_path / "good.toml").write_text('[t]\nkey = ["a"]\n[t.types]\nb = "text"\n', encoding="utf-8")

@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 from headgate.sources.calendar import recurrence, source
 from headgate.sources.calendar.source import CALENDAR
-from headgate.sources.protocol import Row
+from headgate.sources.protocol import Reject, Row
 from tests.sources.source_checks import (
     by_stream,
     check_all,
@@ -147,6 +147,36 @@ def test_a_series_has_its_occurrences_without_those_left_out_and_with_those_chan
     )
 
 
+@pytest.mark.parametrize(
+    ("changed", "key"),
+    [
+        (";VALUE=DATE:20260226", "2026-02-26"),
+        (":20260226T000000", "2026-02-26T00:00:00"),
+        (";TZID=W. Europe Standard Time:20260226T000000", "2026-02-25T23:00:00Z"),
+        (";TZID=Pacific/Auckland:20260226T000000", "2026-02-25T11:00:00Z"),
+        (":20260226T000000Z", "2026-02-26T00:00:00Z"),
+        (":20260225T230000Z", "2026-02-25T23:00:00Z"),
+        (":20260226T080000Z", "2026-02-26T08:00:00Z"),
+    ],
+)
+def test_a_moved_occurrence_of_whole_days_stands_once_however_it_names_its_day(changed: str, key: str):
+    series = "BEGIN:VEVENT\nUID:d\nDTSTART;VALUE=DATE:20260225\nRRULE:FREQ=DAILY;COUNT=3\nEND:VEVENT\n"
+    moved = f"BEGIN:VEVENT\nUID:d\nRECURRENCE-ID{changed}\nDTSTART;VALUE=DATE:20260302\nEND:VEVENT\n"
+    left = [("d_2026-02-25", "2026-02-25"), ("d_2026-02-27", "2026-02-27")]
+    for content in (calendar(series, moved), calendar(moved, series)):
+        found = [(one["id"], one["starts_at"]) for one in events(content)]
+        assert sorted(found) == sorted([*left, (f"d_{key}", "2026-03-02")])
+    without = series.replace("RRULE", f"EXDATE{changed}\nRRULE")
+    assert [(one["id"], one["starts_at"]) for one in events(calendar(without))] == left
+
+
+def test_a_moved_occurrence_leaves_the_others_of_its_day():
+    hourly = "BEGIN:VEVENT\nUID:h\nDTSTART:20260226T100000Z\nRRULE:FREQ=HOURLY;COUNT=3\nEND:VEVENT\n"
+    moved = "BEGIN:VEVENT\nUID:h\nRECURRENCE-ID:20260226T110000Z\nDTSTART:20260301T110000Z\nEND:VEVENT\n"
+    found = [one["starts_at"] for one in events(calendar(hourly, moved))]
+    assert found == ["2026-02-26T10:00:00Z", "2026-02-26T12:00:00Z", "2026-03-01T11:00:00Z"]
+
+
 def test_a_changed_occurrence_may_stand_before_its_series():
     series, changed = SERIES.split("END:VEVENT\n")[:2]
     turned = calendar(changed, "END:VEVENT\n", series, "END:VEVENT\n")
@@ -178,11 +208,45 @@ def test_whole_days_end_on_the_day_after():
         ("DTSTART;TZID=W. Europe Standard Time:20260701T100000", "2026-07-01T10:00:00+02:00"),
         ('DTSTART;TZID="/example.org/2020/America/New_York":20260701T100000', "2026-07-01T10:00:00-04:00"),
         ('DTSTART;TZID="(UTC+05:30) Chennai":20260701T100000', "2026-07-01T10:00:00+05:30"),
-        ("DTSTART;TZID=../../etc/passwd:20260701T100000", "2026-07-01T10:00:00"),
+        ("DTSTART;TZID=Europe/lisbon:20260701T100000", "2026-07-01T10:00:00+01:00"),
+        ("DTSTART;TZID=AMERICA/NEW_YORK:20260701T100000", "2026-07-01T10:00:00-04:00"),
+        ("DTSTART;TZID=w. europe standard time:20260701T100000", "2026-07-01T10:00:00+02:00"),
     ],
 )
 def test_zones_have_many_names(line, time):
     assert starts(line) == [time]
+
+
+@pytest.mark.parametrize("zone", ["../../etc/passwd", "Mond/Krater", "月", "E" * 5000])
+def test_a_zone_that_is_not_known_is_reported_once_and_its_times_are_stored_without_it(zone: str):
+    one = "BEGIN:VEVENT\nUID:{}\nDTSTART;TZID=" + zone + ":20260701T100000\nEND:VEVENT\n"
+    items = items_of(CALENDAR, {"home.ics": calendar(one.format("a"), one.format("b"))})
+    assert [row["starts_at"] for row in by_stream(items)["events"]] == ["2026-07-01T10:00:00"] * 2
+    (reject,) = [item for item in items if isinstance(item, Reject)]
+    assert reject.reason == f"The zone {zone[:80]} is not known; its times are stored without one."
+
+
+def test_a_series_in_a_zone_of_another_case_has_the_ids_that_it_always_had():
+    series = SERIES.replace("Europe/Berlin", "EUROPE/berlin")
+    found = events(calendar(series))
+    assert [(one["id"], one["starts_at"]) for one in found] == [
+        ("choir_2026-03-05T19:00:00", "2026-03-05T19:00:00+01:00"),
+        ("choir_2026-03-26T19:00:00", "2026-03-26T19:00:00+01:00"),
+        ("choir_2026-04-02T19:00:00", "2026-04-02T19:00:00+02:00"),
+        ("choir_2026-04-09T19:00:00", "2026-04-09T19:00:00+02:00"),
+        ("choir_2026-05-01T18:00:00", "2026-05-01T18:00:00+02:00"),
+        ("choir_2026-03-12T18:00:00Z", "2026-03-13T20:00:00+01:00"),
+    ]
+
+
+@pytest.mark.parametrize("name", ["Mill Time", "MILL TIME"])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_zone_is_found_wherever_the_file_defines_it(name: str, *, is_first: bool):
+    body = f"BEGIN:VEVENT\nUID:z\nRECURRENCE-ID;TZID={name}:20260401T120000\nDTSTART;TZID={name}:20260401T130000\nEND:VEVENT\n"
+    (found,) = events(calendar(ZONE, body) if is_first else calendar(body, ZONE))
+    is_new = (name, is_first) != ("Mill Time", True)
+    assert found["id"] == ("z_2026-04-01T12:00:00" if is_new else "z_2026-04-01T09:30:00Z")
+    assert found["starts_at"] == "2026-04-01T13:00:00+02:30"
 
 
 @pytest.mark.parametrize(

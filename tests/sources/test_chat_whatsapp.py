@@ -7,8 +7,9 @@ import json
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from headgate.sources.planning import detect
 from headgate.sources.protocol import Attachment, Row
-from headgate.sources.registry import CHAT
+from headgate.sources.registry import BUILT_IN, CHAT
 from tests.sources.source_checks import (
     by_stream,
     check_all,
@@ -171,6 +172,17 @@ def test_chats_of_signal_are_read_from_their_lines():
     assert (first["author"], first["sent_at"]) == ("Me", "2024-02-01T09:00:00.250000")
     assert (first["reactions"], first["files"]) == (1, ["map.png"])
     assert (second["text"], third["text"]) == ("> Boat at nine?\nYes", "⛵")
+
+
+@pytest.mark.parametrize("folder", ["", "Sam Okafor/", "私/Sam/"])
+def test_the_pages_of_a_signal_export_are_no_notes_but_own_notes_are(folder: str):
+    pages = {f"{folder}{name}": "# Boat at nine?" for name in ("chat.md", "index.md", "index.html")}
+    files = {f"{folder}data.json": LINES, f"{folder}boat.md": "# My boat", "chat.md.md": "x", **pages}
+    found = {one.source: {file.name for file in one.files} for one in detect(tree_with(files), BUILT_IN)}
+    assert found == {"notes": {f"{folder}boat.md", "chat.md.md"}, "chat": {f"{folder}data.json", *pages}}
+    (chat,) = CHAT.detect(tree_with(files))
+    rows = by_stream(CHAT.read(chat, {}))
+    assert (len(rows["channels"]), len(rows["messages"])) == (1, 3)
 
 
 @settings(max_examples=40, deadline=None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from hypothesis import given, settings
 
 from headgate.sources.registry import CONVERSATIONS
@@ -292,6 +293,22 @@ def test_a_session_that_went_on_has_the_same_keys_for_its_first_messages():
     before = rows_of(CONVERSATIONS, {"rollout-1.jsonl": jsonl(CODEX[:5])})["messages"]
     after = rows_of(CONVERSATIONS, {"rollout-1.jsonl": jsonl(CODEX)})["messages"]
     assert [one["id"] for one in after[: len(before)]] == [one["id"] for one in before]
+
+
+@pytest.mark.parametrize("before", ["", "\ufeff", " \n\t"])
+@pytest.mark.parametrize("export", [CHATGPT, CLAUDE])
+def test_one_conversation_is_read_as_a_list_of_it_is(export, before: str):
+    one = rows_of(CONVERSATIONS, {"conversations.json": before + json.dumps(export[0])})
+    assert one == rows_of(CONVERSATIONS, {"conversations.json": json.dumps(export[:1])})
+    assert one["messages"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    ['{"conversations": [{"mapping": {}}]}', '{"mapping": {}}', '{"mapping": ', '{"chat_messages": [}'],
+)
+def test_an_object_that_is_no_conversation_is_rejected(content: str):
+    assert rejects_of(CONVERSATIONS, {"conversations.json": content})
 
 
 def test_a_cut_export_gives_what_is_before_the_cut():

@@ -15,9 +15,18 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from headgate.model.declaration import FieldKind
 from headgate.model.ids import FieldName
 from headgate.model.plan import PagePlan, Reach
-from headgate.sources import file_source, git as git_source, importing, parts as parts_module, registry
+from headgate.schema.declare import read_declaration
+from headgate.sources import (
+    declaring,
+    file_source,
+    git as git_source,
+    importing,
+    parts as parts_module,
+    registry,
+)
 from headgate.sources.importing import Importer, ImportJob, job_of
 from headgate.sources.inputs.disk import tree_of
 from headgate.sources.protocol import Item, Mark, Reject, Row
@@ -81,6 +90,20 @@ def test_every_source_is_in_the_tables_of_this_file(tmp_path):
     assert LIVE.keys() == live_sources(tmp_path, {}).keys()
     for module in {*GOLDEN.values(), *LIVE.values()}:
         assert any(name.startswith("test_") for name in vars(importlib.import_module(module)))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [source for source in registry.BUILT_IN if getattr(source, "streams", ())],
+    ids=lambda source: source.name,
+)
+def test_who_wrote_most_can_be_asked_of_every_stream_that_names_its_writers(source: Any):
+    declared = read_declaration(declaring.declaration(source.name, source.title, source.streams))
+    groups = {spec.name: spec.groups for spec in source.streams}
+    for stream in declared.streams.values():
+        people = [name for name in stream.line.who if stream.fields[name].kind is FieldKind.TEXT]
+        if stream.line.time is not None:
+            assert set(people) <= set(groups[stream.name]), stream.name
 
 
 def as_bytes(content: bytes | str) -> bytes:

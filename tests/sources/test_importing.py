@@ -203,6 +203,15 @@ def test_marks_of_an_account_hold_after_the_end(store: Driven):
     assert seen == [{}, {"INBOX": {"uid": 7}}]
 
 
+def test_files_of_which_nothing_is_read_are_reported_and_an_account_without_news_is_not(store: Driven):
+    report = run(store, job(lambda _: iter([Mark("a.txt", 1)])))
+    assert [(one.place, one.reason) for one in report.rejects] == [("mine", "Nothing in it could be read.")]
+    assert report.reject_count == 1
+    assert run(store, job(lambda _: iter([Mark("a", 1)]), fingerprint=None)).reject_count == 0
+    run(store, job(lambda _: rows(0, 3)))
+    assert run(store, job(lambda _: rows(0, 3))).reject_count == 0
+
+
 def test_reading_that_fails_is_reported_and_what_came_before_is_stored(store: Driven):
     def read(_: Mapping[str, Any]) -> Iterator[Item]:
         yield from rows(0, 3)

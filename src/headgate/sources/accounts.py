@@ -29,8 +29,8 @@ from headgate.sources.importing import (
     connection_of,
     raw_state,
 )
-from headgate.sources.parts import ImportPart
-from headgate.sources.protocol import Item, LiveSource
+from headgate.sources.parts import ImportPart, renamed
+from headgate.sources.protocol import Item, LiveSource, plain_row
 from headgate.sources.secrets import FORMS, check_reference
 from headgate.system import lock, open_private
 from headgate.tasks import Supervisor, stop
@@ -92,11 +92,17 @@ def account_job(
             check_reference(settings[needed])
     settings = source.prepared(settings)
     key = "-".join(filter(None, (source.name, source.variant(settings))))
+
+    def read(state: Mapping[str, Any], form: int) -> Iterator[Item | ImportPart]:
+        items = source.sync(settings, state)
+        return renamed(items, plain_row) if 0 < source.plain_form <= form else items
+
     return ImportJob(
         connector_key(key),
         name or source.label(settings),
         source.declare(settings),
-        lambda state, _form: source.sync(settings, state),
+        read,
+        form=source.plain_form or 1,
         notes={"sync": {"source": source.name, "settings": dict(settings), "every_seconds": every_seconds}},
     )
 
@@ -104,11 +110,12 @@ def account_job(
 async def add_account(store: Store, job: ImportJob) -> Connection:
     """Store the settings of an account; nothing is fetched yet. The same name again changes them."""
     await store.declare(job.connector_key, job.document)
-    connection = await connection_of(store, job) or await store.create_connection(
-        job.connector_key, job.display_name
-    )
+    known = await connection_of(store, job)
+    connection = known or await store.create_connection(job.connector_key, job.display_name)
     state = await raw_state(store, connection)
-    await store.put_state(connection.id, msgspec.json.encode({**state, **job.notes}))
+    # The form of keys is fixed when a connection is made.
+    form = {"form": job.form} if known is None else {}
+    await store.put_state(connection.id, msgspec.json.encode({**state, **form, **job.notes}))
     return connection
 
 

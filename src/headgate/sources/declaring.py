@@ -77,6 +77,8 @@ class StreamSpec:
     #: Child streams: name of the relationship and the stream, and the child's field with this stream's key.
     children: Sequence[tuple[str, str]] = ()
     is_append_only: bool = False
+    #: The stream that has all its searched words as well, in fields of the same names.
+    repeats: str | None = None
 
 
 def declaration(source: str, title: str, streams: Sequence[StreamSpec]) -> dict[str, Any]:
@@ -116,6 +118,7 @@ def _stream(spec: StreamSpec) -> dict[str, Any]:
             "expand": expand,
         },
         **times,
+        **({"repeats": spec.repeats} if spec.repeats else {}),
     }
 
 

@@ -23,8 +23,8 @@ from headgate.model.plan import Reach
 from headgate.model.record import Connection
 from headgate.model.rows import Batch
 from headgate.sources.formats.values import digest_of
-from headgate.sources.parts import ImportPart, ReadLine, most_stored_bytes, parts, within
-from headgate.sources.protocol import Item, Mark, Recognised, Reject, Row, Source
+from headgate.sources.parts import ImportPart, ReadLine, most_stored_bytes, parts, renamed, within
+from headgate.sources.protocol import Item, Mark, Recognised, Reject, Source
 
 if TYPE_CHECKING:
     from headgate.store.engines.store import Store
@@ -112,9 +112,9 @@ def job_of(
     files = [[file.name, file.size_bytes, file.modified_at] for file in recognised.files]
     total_bytes = sum(file.size_bytes for file in recognised.files)
 
-    def read(resume: Mapping[str, Any], form: int) -> Iterator[Item]:
+    def read(resume: Mapping[str, Any], form: int) -> Iterator[Item | ImportPart]:
         items = source.read(replace(recognised, form=form), resume)
-        return _renamed(items, source.plain) if 0 < source.plain_form <= form else items
+        return renamed(items, source.plain) if 0 < source.plain_form <= form else items
 
     return ImportJob(
         connector_key(key),
@@ -126,16 +126,6 @@ def job_of(
         fingerprint=digest_of(files),
         most_bytes=most_stored_bytes(total_bytes),
     )
-
-
-def _renamed(items: Iterator[Item], rename: Callable[[Row], Row]) -> Iterator[Item]:
-    try:
-        for item in items:
-            yield rename(item) if isinstance(item, Row) else item
-    finally:
-        close = getattr(items, "close", None)
-        if close is not None:
-            close()
 
 
 async def connection_of(store: Store, job: ImportJob) -> Connection | None:
@@ -184,6 +174,7 @@ class Importer:
                 # Also when it is interrupted: the next run begins here.
                 await work.put_state(is_finished=False)
         if not work.failure:
+            work.note_nothing()
             await work.put_state(is_finished=True)
         return await work.report()
 
@@ -313,6 +304,12 @@ class _Import:
     def _add_rejects(self, rejects: Sequence[Reject]) -> None:
         self._reject_count += len(rejects)
         self._rejects.extend(rejects[: MAX_REJECTS - len(self._rejects)])
+
+    def note_nothing(self) -> None:
+        """Report files of which nothing was read; an account may have nothing new."""
+        has_read = any(self._accepted.values()) or self._reject_count or self.is_resumed
+        if self._job.fingerprint is not None and not has_read:
+            self._add_rejects([Reject(self._job.display_name, "Nothing in it could be read.")])
 
     def _take_marks(self, marks: Mapping[str, Mark]) -> None:
         for name, mark in marks.items():

@@ -6,15 +6,16 @@ What is stored of a file is bounded by its size: a few bytes of some formats sta
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import msgspec
 
 from headgate.errors import HeadgateError
 from headgate.model.ids import blob_id_from
-from headgate.sources.protocol import Attachment, Item, Mark, Reject, Removal, Row
+from headgate.sources.formats.values import plain_id
+from headgate.sources.protocol import ID_FIELDS, Attachment, Item, Mark, Reject, Removal, Row
 from headgate.sources.reading_note import NOTE
 
 PART_LINES = 2000
@@ -25,6 +26,10 @@ _MAX_STORED_RATIO = 200
 _FREE_STORED_BYTES = 64 * 1024**2
 #: How JSON writes NUL, which the store does not take.
 _NUL = b"\\u0000"
+#: What of a line names records; the rest of it is passed over.
+_Ids = msgspec.defstruct("_Ids", [(name, Any, None) for name in ID_FIELDS])
+_IdsLine = msgspec.defstruct("_IdsLine", [("data", _Ids)])
+_read_ids = msgspec.json.Decoder(_IdsLine).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +104,40 @@ class ImportPart:
         self.lines.setdefault(row.stream, []).append(ReadLine(line, _repaired(row.place)))
         self.attachments.extend(row.attachments.values())
         self.size_bytes += len(line) + sum(len(attachment.content) for attachment in row.attachments.values())
+
+
+def renamed(items: Iterator[Item | ImportPart], rename: Callable[[Row], Row]) -> Iterator[Item | ImportPart]:
+    """Name all records that a source gives anew, those that it removes included."""
+    try:
+        for item in items:
+            if isinstance(item, Row):
+                yield rename(item)
+            elif isinstance(item, Removal):
+                yield replace(
+                    item, key=[plain_id(part) if isinstance(part, str) else part for part in item.key]
+                )
+            elif isinstance(item, ImportPart):
+                lines = {
+                    stream: [_renamed_line(stream, line, rename) for line in lines]
+                    for stream, lines in item.lines.items()
+                }
+                yield replace(item, lines=lines)
+            else:
+                yield item
+    finally:
+        close = getattr(items, "close", None)
+        if close is not None:
+            close()
+
+
+def _renamed_line(stream: str, read: ReadLine, rename: Callable[[Row], Row]) -> ReadLine:
+    """Name the record of a line that was written already, mostly in the process that reads what servers send."""
+    ids: dict[str, Any] = msgspec.structs.asdict(cast("Any", _read_ids(read.line)).data)
+    changed = {name: key for name, key in rename(Row(stream, ids)).data.items() if key != ids[name]}
+    if not changed:
+        return read
+    document = msgspec.json.decode(read.line)
+    return replace(read, line=msgspec.json.encode({**document, "data": {**document["data"], **changed}}))
 
 
 def most_stored_bytes(size_bytes: int) -> int:

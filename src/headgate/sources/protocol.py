@@ -111,6 +111,12 @@ ID_FIELDS = (
 )
 
 
+def plain_row(row: Row) -> Row:
+    """Name a row, and those that it refers to, so that every id can carry their keys."""
+    ids = {name: plain_id(value) for name in ID_FIELDS if isinstance(value := row.data.get(name), str)}
+    return replace(row, data={**row.data, **ids}) if any(row.data[name] != ids[name] for name in ids) else row
+
+
 class Source:
     #: The name in commands, and the beginning of the connector's key: lower case, digits, ``-``.
     name: str
@@ -131,12 +137,7 @@ class Source:
 
     def plain(self, row: Row) -> Row:
         """Name a row as connections of the plain form do."""
-        ids = {name: plain_id(value) for name in ID_FIELDS if isinstance(value := row.data.get(name), str)}
-        return (
-            replace(row, data={**row.data, **ids})
-            if any(row.data[name] != ids[name] for name in ids)
-            else row
-        )
+        return plain_row(row)
 
     def corrected(self, recognised: Recognised, corrections: Mapping[str, Any]) -> Recognised:
         """Apply a person's corrections of types, keys and uses of fields."""
@@ -173,6 +174,8 @@ class LiveSource:
     #: By name, each with one sentence; a sentence that ends with ``(optional)`` needs no value.
     settings: Mapping[str, str]
     streams: Sequence[StreamSpec]
+    #: As in `Source`.
+    plain_form: int = 0
 
     def prepared(self, settings: Mapping[str, str]) -> Mapping[str, str]:
         """Return the settings as they are to be stored."""

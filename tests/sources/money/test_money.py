@@ -132,6 +132,15 @@ def test_a_bank_number_names_a_line_in_every_statement_and_another_line_with_it_
     assert len({row["id"] for row in bookings({"a.ofx": same})}) == 1
 
 
+@pytest.mark.parametrize("zone", ["Z", "+02:00", "-11:30"])
+def test_days_of_a_camt_statement_may_have_a_zone(zone: str):
+    with_zones = CAMT.replace(b"</Dt></", f"{zone}</Dt></".encode())
+    assert with_zones.count(zone.encode()) == 3
+    plain, zoned = (read_all(SOURCE, only(SOURCE, {"c.xml": content})) for content in (CAMT, with_zones))
+    assert rows_of(zoned) == rows_of(plain)
+    assert rejects_of(zoned) == []
+
+
 def test_a_camt_statement_is_read():
     items = read_all(SOURCE, only(SOURCE, {"c.xml": CAMT}))
     first, batch = rows_of(items, "transactions")

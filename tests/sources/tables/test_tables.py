@@ -98,13 +98,56 @@ def test_a_value_far_behind_decides_the_type():
 
 
 @pytest.mark.parametrize(
+    "above",
+    [
+        "Transactions of Ada\n",
+        "Konto 12\n\nZeitraum: März\n\n",
+        '"取引 2026"\n"von Ada"\n',
+        "a\n" * 20,
+        "a\u2028b\x0cc\r\n\r\n",
+    ],
+)
+def test_lines_above_the_header_are_no_part_of_the_table(above: str):
+    body = "day,shop,amount\n2026-03-01,Mill,4.5\n2026-03-02,Lock,5\n2026-03-03,Quay,6,7\n"
+    plain, under = (items_of(TABLES, {"a.csv": content}) for content in (body, above + body))
+    assert by_stream(under) == by_stream(plain)
+    (reject,) = [item for item in under if isinstance(item, Reject)]
+    assert reject.place == f"a.csv line {above.count(chr(10)) + 4}"
+
+
+@pytest.mark.parametrize("text", ["one\ntwo\nthree\n", "a\n" * 40 + "b,c\n1,2\n", "x\n1,2\n3,4\n", "\n\n"])
+def test_lines_without_a_table_below_them_are_no_table(text: str):
+    assert TABLES.detect(tree_with({"a.csv": text})) == []
+
+
+def test_numbers_of_more_digits_than_a_number_holds_stay_as_they_are_written():
+    accounts = ["40817810000000000001", "40817810000000000002", "12345678901234567890123456", "7"]
+    lines = [f"{account},x" for account in accounts]
+    rows = by_stream(items_of(TABLES, {"a.csv": "\n".join(["account,b", *lines])}))["a"]
+    assert [row["account"] for row in rows] == accounts
+
+
+def test_decimals_of_more_digits_than_a_number_holds_stay_as_they_are_written(tmp_path: Path):
+    path = tmp_path / "a.parquet"
+    amounts = [decimal.Decimal("12345678901234567890.25"), decimal.Decimal("1.50")]
+    parquet.write_table(pa.table({"amount": pa.array(amounts, pa.decimal128(30, 2))}), path)
+    (found,) = TABLES.detect(tree_of(path))
+    rows = by_stream(TABLES.read(found, {}))["a"]
+    assert [row["amount"] for row in rows] == ["12345678901234567890.25", "1.5"]
+
+
+@pytest.mark.parametrize(
     ("texts", "kind"),
     [
         (["01067", "10115"], ["string", "null"]),
         (["1/2/2026", "12/25/2026"], "date"),
         (["1/2/2026", "25/12/2026"], "date"),
         (["20260101", "20260102"], ["integer", "null"]),
-        (["99999999999999999999"], ["number", "null"]),
+        (["99999999999999999999", "1"], ["string", "null"]),
+        (["1234567890123456.78", "1.5"], ["string", "null"]),
+        (["1.234.567.890.123.456,78", "1,5"], ["string", "null"]),
+        (["-12345678901234567", "999999999999999999"], ["integer", "null"]),
+        (["0.12345678901234567", "123456789012345.67", "1e20"], ["number", "null"]),
         (["1e999"], ["string", "null"]),
         (["inf", "1"], ["string", "null"]),
         (["true", "FALSE", ""], ["boolean", "null"]),

@@ -120,6 +120,7 @@ class CalendarAccount(LiveSource):
     name = "calendar"
     title = "Calendar"
     streams = (EVENTS, TASKS)
+    plain_form = 2
     settings: Mapping[str, str] = {
         "url": "The https address of an .ics file, of a CalDAV calendar, or of a CalDAV server.",
         "user": "The name to sign in with (optional)",

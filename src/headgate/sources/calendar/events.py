@@ -44,7 +44,7 @@ class CalendarEvent:
         key = id_of(self.uid)
         return without_empty(
             {
-                "id": f"{key}_{original.key}" if original else key,
+                "id": f"{key}_{original.id_part}" if original else key,
                 **self.data,
                 "starts_at": start.text,
                 "ends_at": end.text if end else None,
@@ -73,7 +73,7 @@ def read_event(event: Properties, zones: ZoneTable, calendar: str) -> CalendarEv
         data={**_described(event), **_circumstances(event, start), "calendar": calendar},
         rules=[line.value.strip() for line in event.get("RRULE", ())][:4],
         extra=_times(event, "RDATE", zones),
-        left_out=frozenset(time.key for time in _times(event, "EXDATE", zones)),
+        left_out=frozenset(key for time in _times(event, "EXDATE", zones) for key in time.keys),
         replaces=read_time(_first(event, "RECURRENCE-ID"), zones),
     )
 

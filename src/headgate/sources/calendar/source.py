@@ -132,7 +132,7 @@ class _Survey:
         if "RECURRENCE-ID" in component and len(self.changed) < _MAX_CHANGED:
             event = read_event(component, self.zones, "")
             if event is not None and event.replaces is not None:
-                self.changed.add((event.uid, event.replaces.key))
+                self.changed.update((event.uid, key) for key in event.replaces.keys)
         elif "RRULE" not in component:
             self.newest = _newer(self.newest, component, "DTSTART")
 
@@ -161,6 +161,10 @@ def read_calendar(
         if component.kind:
             place = f"{file.name}, entry {component.number}"
             yield from _entry(component, survey, place, budget, last)
+    for zone in survey.zones.unknown:
+        yield Reject(
+            file.name, f"The zone {clean(zone[:80])} is not known; its times are stored without one."
+        )
 
 
 def _entry(

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import cache
 from importlib import resources
 from typing import Any
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
 
 from headgate.model.instants import instant
 from headgate.sources.calendar.recurrence import RuleBudget, starts_of_rule
@@ -51,6 +51,8 @@ class ZoneTable:
     def __init__(self) -> None:
         self._found: dict[str, tzinfo | None] = {}
         self._defined: dict[str, tzinfo] = {}
+        #: Names that are known only whatever their case, or only after they were asked for.
+        self._loose: set[str] = set()
 
     def define(self, lines: Sequence[str]) -> None:
         if len(self._defined) >= _MAX_ZONES:
@@ -58,21 +60,46 @@ class ZoneTable:
         name, zone = read_definition(lines)
         if name and zone is not None:
             self._defined[name] = zone
+            for asked in self.unknown:
+                # An event stands before its zone.
+                if asked.casefold() == name.casefold():
+                    del self._found[asked]
+                    self._loose.add(asked)
 
     def zone(self, name: str) -> tzinfo | None:
         """Find a zone; None if its name means nothing."""
         if name not in self._found:
             if len(self._found) >= _MAX_ZONES:
                 return None
-            self._found[name] = _named(name) or self._defined.get(name) or _fixed(name)
+            self._found[name] = (
+                _named(name) or self._defined.get(name) or _fixed(name) or self._in_any_case(name)
+            )
         return self._found[name]
 
+    def is_loose(self, name: str) -> bool:
+        """Return whether a zone is one that earlier versions did not find."""
+        return name in self._loose
 
-def _named(name: str) -> tzinfo | None:
+    @property
+    def unknown(self) -> Sequence[str]:
+        return [name for name, zone in self._found.items() if zone is None]
+
+    def _in_any_case(self, name: str) -> tzinfo | None:
+        folded = name.casefold()
+        defined = (zone for other, zone in self._defined.items() if other.casefold() == folded)
+        zone = _named(name, in_any_case=True) or next(defined, None)
+        if zone is not None:
+            self._loose.add(name)
+        return zone
+
+
+def _named(name: str, *, in_any_case: bool = False) -> tzinfo | None:
     bare = name.strip().strip('"')
     parts = bare.strip("/").split("/")
     # Some programs write their address before the name: /freeassociation.sourceforge.net/Europe/Berlin.
     names = (_windows_zones().get(bare, bare), *("/".join(parts[-count:]) for count in (3, 2)))
+    if in_any_case:
+        names = tuple(_spellings().get(candidate.casefold(), "") for candidate in names)
     return next((zone for candidate in names if (zone := _of_database(candidate)) is not None), None)
 
 
@@ -80,6 +107,15 @@ def _named(name: str) -> tzinfo | None:
 def _windows_zones() -> dict[str, str]:
     table = resources.files("headgate.sources.calendar") / "windows_zones.toml"
     return tomllib.loads(table.read_text(encoding="utf-8"))
+
+
+@cache
+def _spellings() -> dict[str, str]:
+    """Return the zones by their names in lower case, those of Windows included."""
+    return {
+        **{name.casefold(): zone for name, zone in _windows_zones().items()},
+        **{name.casefold(): name for name in available_timezones()},
+    }
 
 
 def _of_database(name: str) -> tzinfo | None:
@@ -173,6 +209,8 @@ class CalendarTime:
     #: None: the time of wherever one is.
     zone: tzinfo | None = None
     is_day: bool = False
+    #: Whether its zone is one that earlier versions did not find.
+    is_loose: bool = False
 
     @property
     def text(self) -> str:
@@ -192,6 +230,23 @@ class CalendarTime:
             return self.text
 
     @property
+    def keys(self) -> frozenset[str]:
+        """The key, and its day, by which some programs mean an occurrence of a series of whole days.
+
+        In universal time the midnight of a place is up to half a day away.
+        """
+        away = timedelta(hours=12) if self.zone is UTC else timedelta()
+        try:
+            return frozenset({self.key, (self.local + away).date().isoformat()})
+        except OverflowError:
+            return frozenset({self.key})
+
+    @property
+    def id_part(self) -> str:
+        """The key in ids; local in a zone that was not found before, so that importing again adds no event twice."""
+        return self.local.isoformat() if self.is_loose and not self.is_day else self.key
+
+    @property
     def is_storable(self) -> bool:
         """Whether its offset leaves it in the years of the calendar."""
         return _LEAST_YEAR < self.local.year < _MOST_YEAR or instant(self.text) is not None
@@ -205,7 +260,9 @@ def read_times(line: ContentLine, zones: ZoneTable) -> list[CalendarTime]:
     zone_name = line.parameter("TZID")
     zone = zones.zone(zone_name) if zone_name else None
     texts = (text.strip().partition("/")[0] for text in line.value.split(","))
-    return [time for text in texts if (time := _time(text, zone)) is not None and time.is_storable]
+    is_loose = zones.is_loose(zone_name) if zone_name else False
+    times = (time for text in texts if (time := _time(text, zone)) is not None and time.is_storable)
+    return [replace(time, is_loose=is_loose and time.zone is zone) for time in times]
 
 
 def read_time(line: ContentLine | None, zones: ZoneTable) -> CalendarTime | None:

@@ -12,18 +12,21 @@ from headgate.sources.formats.values import RowKeys, clean, digest_of, text_of, 
 from headgate.sources.inputs.tree import InputFile, InputTree
 from headgate.sources.protocol import Reject, Row
 
+#: What the program writes beside a chat's lines: the same messages as pages.
+_PAGES = ("chat.md", "index.md", "index.html")
 _MEMBERS = (b'{"date": "', b'"sender": ', b'"body": ', b'"quote": ')
 
 
 def _find(tree: InputTree) -> Iterator[tuple[dict[str, str], list[InputFile]]]:
     """Recognise the files by their name and their first line; a chat is called as its directory."""
     folders = {file.name: directory(file.name) for file in tree.files if _is_chat(file)}
-    beside = tuple(f"{folder}media/" for folder in folders.values())
+    media = tuple(f"{folder}media/" for folder in folders.values())
+    pages = {f"{folder}{name}" for folder in folders.values() for name in _PAGES}
     names = {
         name: clean(folder.rstrip("/").rpartition("/")[2] or tree.label) for name, folder in folders.items()
     }
     if names:
-        yield names, [file for file in tree.files if file.name.startswith(beside)]
+        yield names, [file for file in tree.files if file.name.startswith(media) or file.name in pages]
 
 
 def _is_chat(file: InputFile) -> bool:

@@ -1,4 +1,4 @@
-"""The exports of ChatGPT and Claude: `conversations.json`, a list of conversations.
+"""The exports of ChatGPT and Claude: `conversations.json`, a list of conversations, or one as extensions save it.
 
 Of ChatGPT a conversation is a tree of messages. The current branch is the way from the current message up to the root;
 messages of other branches, which came before an edit or a second answer, are given after it.
@@ -29,7 +29,7 @@ from headgate.sources.formats.values import (
 from headgate.sources.inputs.tree import InputFile
 from headgate.sources.protocol import Reject, Row
 
-_ITEMS = frozenset({"item"})
+_ITEMS, _WHOLE = frozenset({"item"}), frozenset({""})
 _TOOL_TEXT = frozenset({"execution_output", "tether_browsing_display", "tether_quote", "system_error"})
 _AUTHORS = {"human": "user"}
 #: The parent of the first message of a conversation.
@@ -50,7 +50,8 @@ def _format(
         return is_named and f'"{member}"'.encode() in file.head
 
     def read(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]:
-        for number, entry in enumerate(json_values(content, _ITEMS), 1):
+        wanted = _WHOLE if file.head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{") else _ITEMS
+        for number, entry in enumerate(json_values(content, wanted), 1):
             place = f"{file.name}, conversation {number}"
             rows = None if entry.problem is not None else conversation(object_of(entry.value), place)
             yield from [Reject(place, entry.problem or problem)] if rows is None else rows

@@ -54,6 +54,7 @@ class ImapSource(LiveSource):
     name = "imap"
     title = "Mail account"
     streams = MAIL_STREAMS
+    plain_form = 2
     settings: Mapping[str, str] = {
         "host": "The name of the IMAP server.",
         "user": "The name to sign in with, often the mail address.",

@@ -26,7 +26,7 @@ _MESSAGES = StreamSpec(
     times="UTC",
     title="subject",
     words=("subject", "from", "body", "quoted"),
-    groups=("from_address", "folder", "thread_id", "is_read", "is_flagged", "has_attachments"),
+    groups=("from", "from_address", "folder", "thread_id", "is_read", "is_flagged", "has_attachments"),
     views=(
         ("headers", "Headers only", _HEADERS),
         ("no_bodies", "No bodies", all_but(_MESSAGE, "body", "quoted")),
@@ -55,6 +55,7 @@ _THREADS = StreamSpec(
     children=(("messages", "thread_id"),),
     # The first of a thread's messages names it; later ones change nothing.
     is_append_only=True,
+    repeats="messages",
 )
 
 

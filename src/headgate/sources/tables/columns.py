@@ -27,6 +27,8 @@ NO_VALUE = frozenset({"", "na", "n/a", "nan", "null", "none", "-", "\\n"})
 _INTEGER = re.compile(r"[+-]?(0|[1-9]\d{0,17})")
 _NUMBER = re.compile(r"[+-]?(\d{1,30}(\.\d{0,30})?|\.\d{1,30})([eE][+-]?\d{1,3})?")
 _COMMA_NUMBER = re.compile(r"[+-]?(\d{1,3}(\.\d{3}){1,8}|\d{1,30}),\d{1,30}")
+#: Whole numbers of which a float would lose digits: account numbers, cards, codes.
+_LONG_NUMBER = re.compile(r"[+-]?(\d{16,30}|\d{1,3}(\.\d{3}){5,8})([.,]\d{0,30})?")
 _DOTTED = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})")
 _SLASHED = re.compile(r"(\d{1,2})/(\d{1,2})/(\d{4})")
 _YEAR_FIRST = re.compile(r"(\d{4})/(\d{1,2})/(\d{1,2})")
@@ -37,6 +39,8 @@ _MONTHS = (
     *("july", "august", "september", "october", "november", "december"),
 )
 _MIN_TIME_CHARS = 13
+#: A float holds every number of so many digits.
+_EXACT_DIGITS = 15
 _HALF_DAY = 12
 
 
@@ -60,6 +64,11 @@ def _has_leading_zero(text: str) -> bool:
     """Whether it is a code that looks like a number, such as a postal code: ``01067``."""
     digits = text.lstrip("+-")
     return len(digits) > 1 and digits[0] == "0" and digits[1].isdigit()
+
+
+def _is_long(text: str) -> bool:
+    """Return whether it has more digits than a number holds; integers of up to 18 digits are exact."""
+    return _LONG_NUMBER.fullmatch(text) is not None and _INTEGER.fullmatch(text) is None
 
 
 def _finite(number: float) -> float | None:
@@ -245,7 +254,9 @@ class ColumnFacts:
         self.has_text = True
         if len(text) > MAX_ID_CHARS:
             self.hashes = None
-        if self.ways:
+        if _is_long(text):
+            self.ways = ()
+        elif self.ways:
             self.ways = [way for way in self.ways if way.read(text) is not None]
 
     @property
@@ -363,6 +374,8 @@ def storable(value: Any) -> Any:
 def _storable_number(value: float | Decimal) -> float | str | None:
     if isinstance(value, int):
         return value if -_MAX_INTEGER <= value <= _MAX_INTEGER else str(value)
+    if isinstance(value, Decimal) and value.is_finite() and value.adjusted() >= _EXACT_DIGITS:
+        return f"{value:f}"
     number = float(value)
     return number if math.isfinite(number) else None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from typing import IO, Any, cast
 
 import msgspec
@@ -19,14 +20,21 @@ _DELIMITERS = ",;\t|"
 _MAX_CELL = 16 * 1024 * 1024
 _SAMPLE_LINES = 50
 _MAX_COLUMNS = 900
+_MAX_LINES_ABOVE = 20
 
 
 def text_table(file: InputFile) -> RawTable | None:
     """Recognise a table of text; None if its lines have no common delimiter."""
-    sample = decode(file.head).replace("\0", "").splitlines()[:_SAMPLE_LINES]
-    if file.size_bytes > len(file.head) and len(sample) > 1:
-        sample.pop()
+    text = decode(file.head).replace("\0", "")
+    is_cut, above = file.size_bytes > len(file.head), 0
+    sample = _sampled(text.splitlines(), is_cut=is_cut)
     delimiter = _delimiter(sample)
+    if delimiter is None:
+        # Lines as they are read: a title may hold other characters that end one.
+        sample = _sampled(text.split("\n"), is_cut=is_cut)
+        above = _lines_above(sample)
+        sample = sample[above:]
+        delimiter = _delimiter(sample) if above else None
     if delimiter is None:
         return None
     first = next(csv.reader(sample, delimiter=delimiter), list[str]())
@@ -40,9 +48,26 @@ def text_table(file: InputFile) -> RawTable | None:
         with file.open() as content:
             # No store takes NUL, and a cell of nothing else is empty.
             cleaned = (line.replace("\0", "") for line in lines(content, file.head))
-            yield _rows(cleaned, delimiter, len(names), has_header=has_header)
+            below = islice(cleaned, above, None)
+            yield _rows(below, delimiter, len(names), above, has_header=has_header)
 
     return RawTable(file.stem, names, is_untyped=True, rows=rows)
+
+
+def _sampled(every: list[str], *, is_cut: bool) -> list[str]:
+    sample = every[:_SAMPLE_LINES]
+    return sample[:-1] if is_cut and len(sample) > 1 else sample
+
+
+def _lines_above(sample: list[str]) -> int:
+    """Count the lines above the header, such as a title and a period; 0 if no header follows."""
+    for above in range(1, min(len(sample) - 1, _MAX_LINES_ABOVE + 1)):
+        delimiter = _delimiter(sample[above:])
+        if delimiter is not None and _is_header(
+            next(csv.reader(sample[above:], delimiter=delimiter), list[str]())
+        ):
+            return above
+    return 0
 
 
 def _delimiter(sample: list[str]) -> str | None:
@@ -65,7 +90,7 @@ def _is_header(cells: list[str]) -> bool:
 
 
 def _rows(
-    content: Iterator[str], delimiter: str, width: int, *, has_header: bool
+    content: Iterator[str], delimiter: str, width: int, above: int, *, has_header: bool
 ) -> Iterator[RawRow | Reject]:
     # The library's limit is one for the process; a larger one only lets more cells through.
     csv.field_size_limit(max(csv.field_size_limit(), _MAX_CELL))
@@ -74,11 +99,11 @@ def _rows(
         try:
             cells = next(reader, None)
         except csv.Error as error:
-            yield Reject(f"line {reader.line_num}", f"The line cannot be read: {error}.")
+            yield Reject(f"line {above + reader.line_num}", f"The line cannot be read: {error}.")
             continue
         if cells is None:
             return
-        place = f"line {reader.line_num}"
+        place = f"line {above + reader.line_num}"
         if has_header:
             has_header = False
         elif len(cells) > width and any(cell.strip() for cell in cells[width:]):

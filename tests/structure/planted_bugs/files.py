@@ -1,0 +1,120 @@
+"""Mistakes by which the files of other programs would be stored wrongly without a word."""
+
+from __future__ import annotations
+
+from tests.structure.planted import Bug
+
+_TABLES = "tests/sources/tables/test_tables.py"
+_CALENDAR = "tests/sources/test_calendar.py"
+_ZONES = "src/headgate/sources/calendar/zones.py"
+_COLUMNS = "src/headgate/sources/tables/columns.py"
+
+BUGS = (
+    Bug(
+        f"{_TABLES}::test_numbers_of_more_digits_than_a_number_holds_stay_as_they_are_written",
+        "a number of 20 digits becomes one that is near it",
+        _COLUMNS,
+        "        if _is_long(text):\n            self.ways = ()\n        elif self.ways:\n",
+        "        if self.ways:\n",
+    ),
+    Bug(
+        f"{_TABLES}::test_decimals_of_more_digits_than_a_number_holds_stay_as_they_are_written",
+        "a decimal of 20 digits becomes one that is near it",
+        _COLUMNS,
+        "value.adjusted() >= _EXACT_DIGITS",
+        "value.adjusted() >= 2 * _EXACT_DIGITS",
+    ),
+    Bug(
+        "tests/sources/money/test_money.py::test_days_of_a_camt_statement_may_have_a_zone",
+        "a day with a zone is no day",
+        "src/headgate/sources/money/ledger.py",
+        "(?:[ T,].*|Z|[+-][0-9]{2}:[0-9]{2})?$",
+        "(?:[ T,].*|Z)?$",
+    ),
+    Bug(
+        f"{_CALENDAR}::test_zones_have_many_names",
+        "a zone in another case has no offset",
+        _ZONES,
+        '_spellings().get(candidate.casefold(), "")',
+        '_spellings().get(candidate, "")',
+    ),
+    Bug(
+        f"{_CALENDAR}::test_a_zone_that_is_not_known_is_reported_once_and_its_times_are_stored_without_it",
+        "a zone that is not known is passed over in silence",
+        _ZONES,
+        "if zone is None]",
+        "if zone is not None and False]",
+    ),
+    Bug(
+        f"{_CALENDAR}::test_a_series_in_a_zone_of_another_case_has_the_ids_that_it_always_had",
+        "importing a calendar again adds its series once more",
+        _ZONES,
+        "if self.is_loose and not self.is_day else self.key",
+        "if False else self.key",
+    ),
+    Bug(
+        f"{_CALENDAR}::test_a_zone_is_found_wherever_the_file_defines_it",
+        "a zone that an event before it asked for stays unknown",
+        _ZONES,
+        "                    del self._found[asked]\n",
+        "",
+    ),
+    Bug(
+        f"{_CALENDAR}::test_a_moved_occurrence_of_whole_days_stands_once_however_it_names_its_day",
+        "a day that was moved stands at both days",
+        "src/headgate/sources/calendar/source.py",
+        "for key in event.replaces.keys)",
+        "for key in [event.replaces.key])",
+    ),
+    Bug(
+        f"{_CALENDAR}::test_a_moved_occurrence_of_whole_days_stands_once_however_it_names_its_day",
+        "a day that was left out stands there",
+        "src/headgate/sources/calendar/events.py",
+        "for key in time.keys)",
+        "for key in [time.key])",
+    ),
+    Bug(
+        f"{_CALENDAR}::test_a_moved_occurrence_of_whole_days_stands_once_however_it_names_its_day",
+        "a midnight in universal time is of the day before",
+        _ZONES,
+        "timedelta(hours=12) if self.zone is UTC",
+        "timedelta() if self.zone is UTC",
+    ),
+    Bug(
+        "tests/sources/test_chat_whatsapp.py::test_the_pages_of_a_signal_export_are_no_notes_but_own_notes_are",
+        "a grant for notes shows chats",
+        "src/headgate/sources/chat/signal.py",
+        " or file.name in pages]",
+        "]",
+    ),
+    Bug(
+        "tests/sources/test_conversations.py::test_one_conversation_is_read_as_a_list_of_it_is",
+        "a conversation that stands alone is passed over in silence",
+        "src/headgate/sources/conversations/assistants.py",
+        "wanted = _WHOLE if",
+        "wanted = _ITEMS if",
+    ),
+    Bug(
+        "tests/sources/test_importing.py"
+        "::test_files_of_which_nothing_is_read_are_reported_and_an_account_without_news_is_not",
+        "an import that reads nothing is a success",
+        "src/headgate/sources/importing.py",
+        "            work.note_nothing()\n",
+        "",
+    ),
+    Bug(
+        "tests/sources/test_importing.py"
+        "::test_files_of_which_nothing_is_read_are_reported_and_an_account_without_news_is_not",
+        "an account without news is a failure",
+        "src/headgate/sources/importing.py",
+        "if self._job.fingerprint is not None and not has_read:",
+        "if not has_read:",
+    ),
+    Bug(
+        f"{_TABLES}::test_lines_above_the_header_are_no_part_of_the_table",
+        "a title above a table hides it",
+        "src/headgate/sources/tables/text_tables.py",
+        "            return above\n",
+        "            return 0\n",
+    ),
+)
