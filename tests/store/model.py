@@ -12,6 +12,8 @@ from fractions import Fraction
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from msgspec.structs import replace
+
 from headgate.model.declaration import FieldKind, Semantics, SourceDeclaration, StreamDeclaration
 from headgate.model.ids import ConnectionId, FieldName, StreamName, canonical_key, key_text
 from headgate.model.instants import instant, iso
@@ -148,10 +150,16 @@ class Model:
         """Compute a number, or groups."""
         found = self.visible(plan.reach, plan.filters)
         if plan.words is not None:
-            holding = self.search(
-                SearchPlan((SearchReach(plan.reach, plan.words.search_fields),), plan.words.terms, 0)
-            )
-            found = [one for one in found if (one.connection_id, one.stream, one.key) in holding]
+            reach = SearchReach(plan.reach, plan.words.search_fields, quoted_fields=plan.words.quoted_fields)
+            words = SearchPlan((reach,), plan.words.terms, 0)
+            holding, own = (self.search(asked) for asked in (words, without_quoted(words)))
+            every = [one for one in found if (one.connection_id, one.stream, one.key) in holding]
+            found = [one for one in every if (one.connection_id, one.stream, one.key) in own]
+            counted = len(every) - len(found) if plan.words.quoted_fields else None
+            return replace(self._numbers(plan, found), quoted_count=counted)
+        return self._numbers(plan, found)
+
+    def _numbers(self, plan: AggregatePlan, found: Sequence[LiveRecord]) -> Aggregate:
         gaps = (None, None) if plan.field is None else self._gaps(plan, found)
         if plan.group_by is None:
             return Aggregate(len(found), self._metric(plan, found), None, 0, *gaps)
@@ -275,6 +283,17 @@ class Model:
                 if all(holding):
                     hits[one.connection_id, one.stream, one.key] = set().union(*holding)
         return hits
+
+
+def without_quoted(plan: SearchPlan) -> SearchPlan:
+    """Give the same search without the fields of quoted text."""
+    reaches = [
+        replace(
+            each, search_fields=tuple(name for name in each.search_fields if name not in each.quoted_fields)
+        )
+        for each in plan.reaches
+    ]
+    return replace(plan, reaches=tuple(reaches))
 
 
 # Values

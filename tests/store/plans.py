@@ -209,7 +209,8 @@ _TERM = st.one_of(
 def _word_conditions(draw: st.DrawFn) -> WordCondition:
     lexical = declared().streams[NOTES].query.lexical_fields
     fields = draw(st.lists(st.sampled_from(lexical), min_size=1, unique=True))
-    return WordCondition(tuple(draw(st.lists(_TERM, min_size=1, max_size=2))), tuple(fields))
+    quoted = draw(st.lists(st.sampled_from(fields), unique=True))
+    return WordCondition(tuple(draw(st.lists(_TERM, min_size=1, max_size=2))), tuple(fields), tuple(quoted))
 
 
 @st.composite
@@ -249,7 +250,8 @@ def search_plans(draw: st.DrawFn, ids: Sequence[ConnectionId]) -> SearchPlan:
         reach = draw(reaches(ids, stream))
         lexical = declared().streams[stream].query.lexical_fields
         fields: list[FieldName] = draw(st.lists(st.sampled_from(lexical), unique=True))
-        chosen.append(SearchReach(reach, tuple(fields)))
+        quoted = draw(st.lists(st.sampled_from(fields), unique=True)) if fields else ()
+        chosen.append(SearchReach(reach, tuple(fields), quoted_fields=tuple(quoted)))
     narrowed = draw(filters(chosen[0].reach.stream)) if len(chosen) == 1 else ()
     return SearchPlan(
         tuple(chosen), tuple(draw(st.lists(_TERM, min_size=1, max_size=2))), draw(st.integers(1, 5)), narrowed

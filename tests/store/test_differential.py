@@ -18,7 +18,7 @@ from headgate.model.rows import Extent, OnInvalid
 from tests.store.declared import declared
 from tests.store.engines import NOW, Driven
 from tests.store.ledger import Ledger, body
-from tests.store.model import LiveRecord, Model
+from tests.store.model import LiveRecord, Model, without_quoted
 from tests.store.plans import aggregate_plans, batches, changes_plans, page_plans, search_plans
 
 _CONNECTIONS = 3
@@ -152,14 +152,19 @@ def _session(store: Driven, plan: ChangesPlan, horizon: int) -> dict[tuple[str, 
 def test_search_finds_exactly_the_visible_records_that_hold_all_terms(store: Driven, data: st.DataObject):
     both = _filled(store, data)
     for plan in data.draw(st.lists(search_plans(both.ledger.ids), min_size=_ASKED, max_size=_ASKED)):
-        expected = both.model.search(plan)
+        expected, own = both.model.search(plan), both.model.search(without_quoted(plan))
         first, every = store.search(plan), _hits(store, plan)
         hits = [hit for hit in every if not hit.missing]
-        # Records with some of the words come after all that have every word.
+        # First those with every word, of these those last that only quote one; then those with some of the words.
         assert every[: len(hits)] == hits
+        assert not any(hit.is_quoted for hit in hits[: len(own)])
+        assert all(hit.is_quoted for hit in hits[len(own) :])
         found = [(hit.record.connection_id, hit.record.stream, hit.record.id) for hit in hits]
         assert Counter(found) == Counter(expected.keys())
-        assert (first.count, first.ranked_all) == (len(expected), True)
+        assert (first.count, first.ranked_all) == (len(own), True)
+        assert {place for place, hit in zip(found, hits, strict=True) if not hit.is_quoted} == own.keys()
+        assert first.quoted_count == sum(hit.is_quoted for hit in every)
+        assert len(every) == len(own) + first.partial_count + first.quoted_count
         for place, hit in zip(found, hits, strict=True):
             assert set(hit.matched_fields) == expected[place]
             for snippet in hit.snippets:

@@ -248,6 +248,49 @@ def test_a_rare_word_weighs_more_than_a_frequent_one(ledger: Ledger):
     assert keys(ask(ledger, "water lock canal gloves"))[:2] == ["rare", "frequent"]
 
 
+def test_a_title_does_not_make_up_for_words_that_are_missing(ledger: Ledger):
+    ledger.put(
+        *({"id": f"{n}", "body": "something else"} for n in range(30)),
+        {"id": "title", "title": "canal canal", "body": "boats"},
+        {"id": "text", "title": "notes", "body": "the canal and its gloves, " + "by the way " * 5},
+    )
+    ledger.put({"id": "other", "body": "a ladder"})
+    order = keys(ask(ledger, "canal gloves ladder"))
+    assert order.index("text") < order.index("title")
+
+
+def test_a_record_with_every_word_that_there_is_comes_before_better_matches_of_some(ledger: Ledger):
+    long = "word " * 600
+    ledger.put(
+        *({"id": f"{n}", "body": "something else"} for n in range(30)),
+        {"id": "both", "body": f"{long} canal {long} gloves {long}"},
+        *({"id": f"one{n}", "title": "canal", "body": "canal"} for n in range(3)),
+    )
+    page = ask(ledger, "canal gloves zeppelins")
+    assert keys(page) == ["both", "one0", "one1", "one2"]
+    assert page.hits[0].missing == ("zeppelins",)
+    first = ask(ledger, "canal gloves zeppelins", limit=1)
+    ledger.put({"id": "later", "body": "zeppelins"})
+    assert first.next is not None
+    plan = SearchPlan(
+        (SearchReach(ledger.reach(), (TITLE, BODY)),),
+        parse_terms("canal gloves zeppelins"),
+        25,
+        after=first.next,
+    )
+    assert [key for key in keys(ledger.store.search(plan)) if key != "later"] == ["one0", "one1", "one2"]
+
+
+def test_a_word_that_was_taken_for_another_ranks_below_words_that_are_there(ledger: Ledger):
+    ledger.put(
+        *({"id": f"{n}", "body": "something else"} for n in range(30)),
+        {"id": "corrected", "title": "packing list", "body": "packing"},
+        *({"id": f"fine{n}", "body": "it is fine"} for n in range(9)),
+    )
+    assert keys(ask(ledger, "parking fine")) == [*(f"fine{n}" for n in range(9)), "corrected"]
+    assert keys(ask(ledger, "parking")) == ["corrected"]
+
+
 def test_words_that_stand_together_come_before_words_far_apart(ledger: Ledger):
     ledger.put(
         {"id": "far", "body": "canal " + "x " * 40 + "gloves", "at": "2026-05-01T00:00:00Z"},

@@ -50,8 +50,8 @@ def _answers(ledger: Ledger) -> list[Any]:
     ]
     title = (FieldName("title"),)
     searches = [
-        store.search(SearchPlan((SearchReach(reach, title),), (Term((word,)),), limit))
-        for word, limit in itertools.product(WORDS[:8], (2, 50))
+        store.search(SearchPlan((SearchReach(reach, title, quoted_fields=quoted),), (Term((word,)),), limit))
+        for word, limit, quoted in itertools.product(WORDS[:8], (2, 50), ((), title))
     ]
     numbers = [
         store.aggregate(AggregatePlan(reach, Metric.COUNT)),
@@ -64,8 +64,10 @@ def _answers(ledger: Ledger) -> list[Any]:
         ),
     ]
     numbers += [
-        store.aggregate(AggregatePlan(reach, metric, field, words=WordCondition((Term((word,)),), title)))
-        for word in WORDS[:8]
+        store.aggregate(
+            AggregatePlan(reach, metric, field, words=WordCondition((Term((word,)),), title, quoted))
+        )
+        for word, quoted in itertools.product(WORDS[:8], ((), title))
         for metric, field in ((Metric.COUNT, None), (Metric.SUM, FieldName("size")))
     ]
     records = [store.record(RecordPlan(reach, key)) for key in KEYS]

@@ -30,6 +30,8 @@ from headgate.model.query import (
 #: How much of each field the line of a record shows, and how much of a text a hit shows where it has no line.
 LINE_CHARS = 256
 SNIPPET_CHARS = 100
+#: How much of a text the first hits of a page for a model show: most messages are whole with that.
+HIT_CHARS = 480
 #: How long a bookmark of changes stays valid; the store may discard older changes.
 BOOKMARK_DAYS = 180
 
@@ -132,6 +134,8 @@ class WordCondition(msgspec.Struct, frozen=True):
 
     terms: tuple[Term, ...]
     search_fields: tuple[FieldName, ...]
+    #: Those of them whose text is quoted: a record that holds a term only there does not count.
+    quoted_fields: tuple[FieldName, ...] = ()
 
 
 class TextValue(msgspec.Struct, frozen=True):
@@ -180,6 +184,8 @@ class SearchReach(msgspec.Struct, frozen=True):
     shows_time: bool = True
     #: The fields that are compared by meaning.
     meaning_fields: tuple[FieldName, ...] = ()
+    #: Those of the search fields whose text is quoted: records that hold words only there are counted apart.
+    quoted_fields: tuple[FieldName, ...] = ()
 
 
 class Term(msgspec.Struct, frozen=True):

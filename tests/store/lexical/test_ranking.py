@@ -17,7 +17,7 @@ _TEXTS, _RECORDS = 3000, 1000
 def _columns(dice: Any) -> TextColumns:
     """Make texts of records: a record has several, in any order."""
     nothing = np.zeros(0, np.int64)
-    return TextColumns(dice.integers(0, _RECORDS, _TEXTS), nothing, nothing, nothing, _RECORDS)
+    return TextColumns(dice.integers(0, _RECORDS, _TEXTS), nothing, nothing, nothing, nothing, _RECORDS)
 
 
 def _found(dice: Any, count: int) -> Occurrences:

@@ -23,6 +23,67 @@ BUGS = (
         "    names = dict.fromkeys(granted)",
     ),
     Bug(
+        "tests/store/test_forgiving_search.py::test_a_title_does_not_make_up_for_words_that_are_missing",
+        "each field of a record is saturated by itself",
+        "src/headgate/store/search/ranking.py",
+        "    return of_records * (_SATURATION + 1) / (of_records + _SATURATION)",
+        "    return of_records * (_SATURATION + 1)",
+    ),
+    Bug(
+        "tests/store/test_forgiving_search.py::"
+        "test_a_record_with_every_word_that_there_is_comes_before_better_matches_of_some",
+        "a word that no record holds is missed like any other",
+        "src/headgate/store/search/lexical.py",
+        "tier=np.where(holds_present, _PRESENT, matches.tier)",
+        "tier=matches.tier",
+    ),
+    Bug(
+        "tests/store/test_forgiving_search.py::"
+        "test_a_word_that_was_taken_for_another_ranks_below_words_that_are_there",
+        "a corrected word counts like one that was typed",
+        "src/headgate/store/search/lexical.py",
+        "for place in typed or held)",
+        "for place in held)",
+    ),
+    Bug(
+        "tests/web/test_quoted.py::test_what_a_record_quotes_does_not_hide_what_it_says_itself",
+        "a hit shows what it quotes, although it holds the words itself",
+        "src/headgate/reading/search.py",
+        "    if snippet.field == declared.quoted and not hit.is_quoted:",
+        "    if snippet.field == declared.quoted and hit.is_quoted:",
+    ),
+    Bug(
+        "tests/mcp/serve/test_documents.py::"
+        "test_payments_that_differ_in_the_month_they_are_for_are_alike_and_others_are_not",
+        "each month of a standing order is a hit of its own",
+        "src/headgate/reading/search.py",
+        'line["title"] = undated(line["title"])',
+        'line["title"] = line["title"]',
+    ),
+    Bug(
+        "tests/mcp/serve/test_understood.py::test_each_alternative_has_its_own_count",
+        "an alternative has the count of all",
+        "src/headgate/store/search/matching.py",
+        "            name: part.occurrences\n",
+        "            name: occurrences\n",
+    ),
+    Bug(
+        "tests/mcp/serve/test_lines.py::"
+        "test_a_row_of_a_page_begins_with_its_line_and_leaves_out_what_says_nothing",
+        "a row of the structure begins with its time",
+        "src/headgate/reading/records.py",
+        "    return {line.title: data[line.title], **data} if line.title in data else data",
+        "    return data",
+    ),
+    Bug(
+        "tests/mcp/serve/test_lines.py::"
+        "test_a_row_of_a_page_begins_with_its_line_and_leaves_out_what_says_nothing",
+        "the columns of a table are in the order of the structure",
+        "src/headgate/text/records.py",
+        "[*(path for path in line if path in counts), *counts]",
+        "[*counts]",
+    ),
+    Bug(
         "tests/mcp/serve/test_lines.py::test_the_fields_of_a_line_are_logged",
         "the fields of a line are not logged",
         "src/headgate/reading/search.py",
@@ -33,8 +94,31 @@ BUGS = (
         "tests/mcp/serve/test_lines.py::test_the_words_around_a_match_come_from_a_text_if_one_matches",
         "a sender's name is shown in place of the text that matched",
         "src/headgate/reading/search.py",
-        "key=lambda snippet: snippet.field in beside, default=None)",
-        "key=lambda snippet: snippet.field not in beside, default=None)",
+        "key=lambda snippet: _rank(snippet.field, declared), default=None)",
+        "key=lambda snippet: -_rank(snippet.field, declared), default=None)",
+    ),
+    Bug(
+        "tests/mcp/serve/test_lines.py::"
+        "test_a_title_that_matches_does_not_hide_what_the_text_says_about_the_words",
+        "a word counts for the excerpt as often as a text holds it",
+        "src/headgate/store/search/snippets.py",
+        "_WEIGHT // (1 + counts.get(word, 1).bit_length())",
+        "_WEIGHT",
+    ),
+    Bug(
+        "tests/mcp/serve/test_lines.py::test_a_text_that_fits_is_shown_whole_wherever_the_match_stands",
+        "a text that fits begins close before its match",
+        "src/headgate/store/search/snippets.py",
+        "chars // 4), len(text) - chars)",
+        "chars // 4), len(text))",
+    ),
+    Bug(
+        "tests/mcp/serve/test_alike.py::test_few_hits_with_all_the_words_are_followed_by_those_with_most_"
+        "and_the_others_come_with_the_cursor",
+        "one hit with all the words ends a page",
+        "src/headgate/reading/search.py",
+        "len(hits) >= _ENOUGH_HITS and",
+        "len(hits) >= 1 and",
     ),
     Bug(
         "tests/mcp/serve/test_lines.py::test_a_person_cannot_forge_a_line",
@@ -238,7 +322,7 @@ BUGS = (
         "S1-34",
         "a result has no address",
         _SEARCH,
-        '        result["url"] = url if len(url) <= _URL_BYTES else result["id"]\n',
+        '        result["url"] = reader.short_url(ref)\n',
         '        del result["url"]\n',
     ),
     Bug(
@@ -266,7 +350,7 @@ BUGS = (
         "tests/mcp/serve/test_alike.py::test_what_pages_print_and_what_is_alike_make_the_count",
         "hits that are alike are lost",
         _HITS,
-        "            same[likeness].alike.append(hit)\n",
+        "            same[likeness].alike.append(drawn)\n",
         "            pass\n",
     ),
     Bug(
@@ -280,7 +364,7 @@ BUGS = (
         "tests/mcp/serve/test_alike.py::test_hits_that_are_alike_are_logged",
         "hits that are alike are not logged",
         _HITS,
-        "        for hit in (drawn.hit, *drawn.alike)\n",
+        "        for hit in (drawn.hit, *(other.hit for other in drawn.alike))\n",
         "        for hit in (drawn.hit,)\n",
     ),
     Bug(

@@ -9,23 +9,9 @@ import re
 import string
 from collections.abc import Iterator
 
-from headgate.words import index_words
+from headgate.words import MONTHS, index_words
 
-_MONTHS = (
-    "january januar janvier enero gennaio janeiro januari jan",
-    "february februar fevrier février febrero febbraio fevereiro februari feb",
-    "march marz märz mars marzo março marco maart mar",
-    "april avril abril aprile apr",
-    "may mai mayo maggio maio mei",
-    "june juni juin junio giugno junho jun",
-    "july juli juillet julio luglio julho jul",
-    "august aout août agosto augustus aug",
-    "september septembre septiembre settembre setembro sept sep",
-    "october oktober octobre octubre ottobre outubro oct okt",
-    "november novembre noviembre novembro nov",
-    "december dezember decembre décembre diciembre dicembre dezembro dec dez",
-)
-_NUMBER_OF_MONTH = {name: number for number, names in enumerate(_MONTHS, 1) for name in names.split()}
+_NUMBER_OF_MONTH = {name: number for number, names in enumerate(MONTHS, 1) for name in names.split()}
 _MONTH = "|".join(sorted(_NUMBER_OF_MONTH, key=len, reverse=True))
 _YEAR = r"(?P<year>(?:1[0-9]|20|21)\d\d)(?!\d)"
 _DAY = r"(?P<day>0?[1-9]|[12]\d|3[01])"

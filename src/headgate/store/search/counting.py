@@ -10,6 +10,7 @@ from headgate import memory
 from headgate.errors import ResourceLimit
 from headgate.model.ids import FieldName
 from headgate.model.plan import AggregatePlan, SearchPlan, SearchReach, Term
+from headgate.model.query import Metric
 from headgate.model.rows import Aggregate
 from headgate.store.format.arrays import np
 from headgate.store.queries.aggregates import ReadableTexts, aggregate
@@ -34,8 +35,13 @@ def aggregate_texts(
             values from, so that no number would be exact.
     """
 
-    def matches(terms: Sequence[Term], fields: Sequence[FieldName], param: str) -> WholeMatches:
-        reach = SearchReach(plan.reach, tuple(fields))
+    def matches(
+        terms: Sequence[Term],
+        fields: Sequence[FieldName],
+        param: str,
+        quoted_fields: Sequence[FieldName] = (),
+    ) -> WholeMatches:
+        reach = SearchReach(plan.reach, tuple(fields), quoted_fields=tuple(quoted_fields))
         search = LexicalSearch(database, catalog, segments, SearchPlan((reach,), tuple(terms), limit=1))
         whole = search.whole_matches()
         if search.is_cut:
@@ -44,11 +50,13 @@ def aggregate_texts(
                 param=param,
                 hint="Use rarer words, or name fewer fields in in, or one connection_id.",
             )
-        memory.require(len(whole.rids) * _ROW_BYTES)
+        memory.require((len(whole.rids) + len(whole.quoted_rids)) * _ROW_BYTES)
         return whole
 
     words, extract = plan.words, plan.extract
-    holding = None if words is None else matches(words.terms, words.search_fields, "q")
+    holding = None
+    if words is not None:
+        holding = matches(words.terms, words.search_fields, "q", words.quoted_fields)
     among = None if holding is None else holding.rids.tolist()
     texts = reader = None
     if extract is not None:
@@ -57,9 +65,15 @@ def aggregate_texts(
             rids = np.intersect1d(rids, holding.rids)
         reader = ValueReader(database, catalog, extract)
         texts = ReadableTexts(rids.tolist(), reader.read, RECORDS_MOST)
+    quoted_count = None
+    if holding is not None and words is not None and words.quoted_fields:
+        counted = AggregatePlan(plan.reach, Metric.COUNT, filters=plan.filters)
+        quoted = aggregate(database, catalog, counted, holding.quoted_rids.tolist())
+        quoted_count = quoted.filtered_record_count
     return replace(
         aggregate(database, catalog, plan, among, texts),
         understood=None if holding is None else holding.understood,
+        quoted_count=quoted_count,
         is_index_building=not is_current(database),
         damaged=() if reader is None else tuple(reader.damaged),
     )

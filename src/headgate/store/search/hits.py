@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from headgate.errors import IntegrityBroken
 from headgate.model.ids import FieldName, RecordId
 from headgate.model.plan import Reach, SearchPlan, SearchReach, Term
@@ -30,8 +32,9 @@ _MARKED_FORMS = 24
 class Place(NamedTuple):
     """A place in the order of hits: all words first, then the better, then the newer, then by key."""
 
-    #: 1 if the record lacks a word, else 0.
-    is_partial: int
+    #: 0 if the record holds all words, 1 if some of them stand only in what it quotes, 2 if it lacks only words that
+    #: no record holds, 3 if it lacks others.
+    tier: int
     #: The score, negated; 0 where hits are ordered by time.
     by_score: int
     #: The time, negated; the largest number for none.
@@ -48,6 +51,8 @@ class Match(NamedTuple):
     #: By words: its number among the visible records, and the needs it holds, as bits.
     record: int = 0
     bits: int = 0
+    #: Whether it would hold fewer of the needs without what it quotes.
+    is_quoted: bool = False
     #: By meaning: the field, the start and the end of the passage that is most similar.
     passage: tuple[int, int, int] = (0, 0, 0)
 
@@ -115,7 +120,7 @@ class WordHits:
             for place, need in enumerate(self._needs)
             if not need.is_part and not match.bits >> place & 1
         )
-        return Hit(record, names, tuple(filter(None, snippets)), time, missing)
+        return Hit(record, names, tuple(filter(None, snippets)), time, missing, is_quoted=match.is_quoted)
 
     def _snippet(self, row: FoundRow, name: FieldName) -> Snippet | None:
         """Cut out the first match; of a long text chunk by chunk, each with a little of the one before it."""
@@ -129,7 +134,7 @@ class WordHits:
             text = read_chunks(self._database, row.rid, fid, begin, min(start + CHUNK_CHARS, note[0]))
             snippet = self._highlighter.snippet(name, text, self._chars, whole=False, at=begin)
             if snippet is not None:
-                return snippet
+                return replace(snippet, size_chars=note[0])
         return None
 
 
@@ -151,10 +156,12 @@ def matched_fields(
 def _highlighter(question: SearchQuestion, needs_found: Sequence[FoundNeed]) -> Highlighter:
     terms: list[Term] = []
     forms: set[str] = set()
+    counts: dict[str, int] = {}
     for need, words in zip(question.needs, needs_found, strict=True):
         terms += _marked_terms(need, words)
         forms |= {choice.words[0].decode() for choice in need.choices if choice.is_normal_form}
-    return Highlighter(terms, forms)
+        counts |= {word.decode(): count for word, count in words.words.items()}
+    return Highlighter(terms, forms, counts)
 
 
 def _marked_terms(need: Need, need_found: FoundNeed) -> list[Term]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import repeat
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -26,8 +26,9 @@ from headgate.store.search.hits import Match, Place, ShownHits, WordHits, matche
 from headgate.store.search.matching import FoundNeed, Matcher
 from headgate.store.search.query import understand
 from headgate.store.search.ranking import (
-    Held,
+    HoldingTexts,
     Occurrences,
+    bits_of,
     closeness,
     holding,
     rarity,
@@ -45,7 +46,9 @@ RANKED_MOST = 10_000
 #: A record that lacks words is a match if the words it holds have at least this part of the rarity of all.
 _PARTIAL_PART = 0.1
 #: What the places of this version look like.
-_FORMAT = 5
+_FORMAT = 7
+#: A match holds all words; all, but some only in quoted text; all that any record holds; or some.
+_WHOLE, _QUOTED, _PRESENT, _PARTIAL = 0, 1, 2, 3
 _NO_TIME = -(1 << 63)
 _AFTER_ALL = (1 << 63) - 1
 
@@ -77,8 +80,10 @@ class _Matches(NamedTuple):
 
     records: Numbers
     bits: Numbers
+    #: The needs that each holds in text that is not quoted.
+    own_bits: Numbers
     #: What they are ordered by: what is smaller comes first.
-    is_partial: Numbers
+    tier: Numbers
     by_score: Numbers
     by_time: Numbers
 
@@ -89,7 +94,33 @@ class _Matches(NamedTuple):
         return self.chosen(np.argsort(self.records))
 
     def keys(self) -> Numbers:
-        return np.stack(self[2:])
+        return np.stack(self[3:])
+
+    def counts(self) -> MatchCounts:
+        is_quoted = self.own_bits != self.bits
+        is_own_partial = (self.tier == _PARTIAL) & ~is_quoted
+        return MatchCounts(
+            int(np.count_nonzero(self.tier == _WHOLE)),
+            int(np.count_nonzero(is_own_partial)),
+            int(np.count_nonzero(is_quoted)),
+        )
+
+
+class MatchCounts(NamedTuple):
+    """How many records hold all the words, how many more enough of them, and how many more only with quoted text."""
+
+    whole: int = 0
+    partial: int = 0
+    quoted: int = 0
+
+
+class HolderCounts(NamedTuple):
+    """How many records hold a need, and how many more only in quoted text; None: they were not counted."""
+
+    own: int | None = None
+    quoted: int = 0
+    #: Of ``a OR b``: how many hold each alternative.
+    alternatives: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,19 +131,18 @@ class LexicalRanking:
     #: What stays the same from page to page; None: there are no matches.
     frozen: _Frozen | None
     in_order: list[Match]
-    #: How many records hold all the words, and how many more hold enough of them.
-    count: int
-    partial_count: int
+    counts: MatchCounts
     ranked_count: int
     is_first_page: bool
     #: How many records hold each need.
-    word_counts: tuple[int, ...] = ()
+    word_counts: tuple[HolderCounts, ...] = ()
 
 
 class WholeMatches(NamedTuple):
-    """The row numbers of all records that hold the words, and how these were understood."""
+    """The row numbers of all records that hold the words, of those with quoted text alone, and how these were understood."""
 
     rids: Numbers
+    quoted_rids: Numbers
     understood: Understood
 
 
@@ -139,11 +169,12 @@ class LexicalSearch:
         return SearchPage(
             tuple(replace(hit, place=places[rid]) for rid, hit in hits.items()),
             self._next(frozen, page_matches, has_more=len(ranking.in_order) > len(page_matches)),
-            ranking.count if ranking.is_first_page and frozen.is_first_window else None,
+            ranking.counts.whole if ranking.is_first_page and frozen.is_first_window else None,
             ranked_all=frozen.is_first_window and frozen.window.bottom == _EVERYTHING.bottom,
             ranked_count=ranking.ranked_count,
             damaged=damaged,
-            partial_count=ranking.partial_count,
+            partial_count=ranking.counts.partial,
+            quoted_count=ranking.counts.quoted,
             understood=understood,
             is_cut=self.is_cut,
         )
@@ -156,18 +187,12 @@ class LexicalSearch:
     def whole_matches(self) -> WholeMatches:
         """Find the records that hold all the words, in no order."""
         words = self._find(None)
-        records = np.empty(0, np.int64)
+        records = quoted = np.empty(0, np.int64)
         if words:
-            columns = self._text.columns
-            matches = self._allowed(
-                self._matches(
-                    holding(
-                        [columns.texts_of(word.occurrences).records for word in words], columns.record_end
-                    )
-                )
-            )
-            records = matches.records[matches.is_partial == 0]
-        return WholeMatches(self._text.rids(records), self.understood(words))
+            texts = [self._text.columns.texts_of(word.occurrences) for word in words]
+            matches = self._allowed(self._holders(words, texts))
+            records, quoted = (matches.records[matches.tier == tier] for tier in (_WHOLE, _QUOTED))
+        return WholeMatches(self._text.rids(records), self._text.rids(quoted), self.understood(words))
 
     def ranking(self) -> LexicalRanking:
         """Find the matches, and return the next of them in order: as many as the plan's limit, and one more."""
@@ -177,21 +202,25 @@ class LexicalSearch:
             return self._nothing(words, seen)
         columns = self._text.columns
         texts = [columns.texts_of(word.occurrences) for word in words]
-        holders = holding([text.records for text in texts], columns.record_end)
-        rarities = frozen.rarities if frozen else self._rarities(holders)
-        matches = self._allowed(self._matches(holders))
-        count = int((matches.is_partial == 0).sum())
-        word_counts = self._counts(matches.bits)
+        holders = self._holders(words, texts)
+        rarities = frozen.rarities if frozen else self._rarities(words, holders.bits)
+        matches = self._allowed(holders)
+        own, only_quoted = (
+            self._counts(bits) for bits in (matches.own_bits, matches.bits ^ matches.own_bits)
+        )
+        word_counts = tuple(
+            HolderCounts(count, quoted, self._of_alternatives(word, matches.records))
+            for word, count, quoted in zip(words, own, only_quoted, strict=True)
+        )
         if frozen is None:
             # Those that lack words are counted where there are no others, even if none is shown.
-            is_short = count < max(1, self._plan.limit)
+            is_short = np.count_nonzero(matches.tier != _PARTIAL) < max(1, self._plan.limit)
             least = _least_worth(matches.bits, rarities) if is_short else None
             corrected = tuple(word.corrected for word in words)
             frozen = _Frozen(_EVERYTHING, True, least, rarities, corrected)
         matches = matches.chosen(_is_enough(matches, frozen))
         if not len(matches.records):
             return self._nothing(words, seen)
-        partial = int(matches.is_partial.sum())
         frozen, window = self._windowed(frozen, matches)
         near = [
             word._replace(
@@ -201,11 +230,11 @@ class LexicalSearch:
         ]
         in_order = self._in_order(self._ordered(window, [word.occurrences for word in near], frozen), seen)
         return LexicalRanking(
-            near, frozen, in_order, count, partial, len(window.records), seen is None, word_counts
+            near, frozen, in_order, matches.counts(), len(window.records), seen is None, word_counts
         )
 
     def _nothing(self, words: Sequence[FoundNeed], seen: Place | None) -> LexicalRanking:
-        return LexicalRanking(words, None, [], 0, 0, 0, is_first_page=seen is None)
+        return LexicalRanking(words, None, [], MatchCounts(), 0, is_first_page=seen is None)
 
     def show(self, matches: Sequence[Match], words: Sequence[FoundNeed]) -> ShownHits:
         database, catalog, reaches = self._database, self._catalog, self._scope.reaches
@@ -228,25 +257,49 @@ class LexicalSearch:
             needs_found.append(word if len(word.occurrences.keys) else self._matcher.find_with_error(need))
         return needs_found
 
-    def _rarities(self, holders: Held) -> tuple[int, ...]:
-        counts = self._counts(holders.bits)
-        return tuple(rarity(max(self._text.record_count, count), count) for count in counts)
+    def _rarities(self, words: Sequence[FoundNeed], bits: Numbers) -> tuple[int, ...]:
+        """Return how rare each need is: one that was taken for another word says half as much, and one that is nowhere nothing."""
+        total = self._text.record_count
+        rarities = (rarity(max(total, count), count) if count else 0 for count in self._counts(bits))
+        return tuple(
+            rare // 2 if word.corrected else rare for rare, word in zip(rarities, words, strict=True)
+        )
 
     def _counts(self, bits: Numbers) -> tuple[int, ...]:
         """Count the records that hold each need."""
         places = range(len(self._question.needs))
         return tuple(int(np.count_nonzero(bits & np.uint64(1 << place))) for place in places)
 
-    def _matches(self, holders: Held) -> _Matches:
-        """Leave out the records that lack a strict word, and say which lack any."""
-        needs = self._question.needs
-        is_partial = (np.bitwise_count(holders.bits) < len(needs)).astype(np.int64)
-        every = _Matches(holders.records, holders.bits, is_partial, is_partial, is_partial)
-        strict = np.uint64(sum(1 << place for place, need in enumerate(needs) if need.is_strict))
-        return every.chosen(holders.bits & strict == strict) if strict else every
+    def _of_alternatives(self, word: FoundNeed, records: Numbers) -> tuple[tuple[str, int], ...]:
+        """Count the records that hold each alternative of a need; one that is in none is not corrected."""
+        counted = (
+            (name, np.unique(self._text.columns.records_of(occurrences)))
+            for name, occurrences in word.alternatives.items()
+        )
+        return tuple((name, int(np.isin(holders, records).sum())) for name, holders in counted)
+
+    def _holders(self, words: Sequence[FoundNeed], texts: Sequence[HoldingTexts]) -> _Matches:
+        """Return the records that hold any need, and say which lack one, or have it only in what they quote."""
+        columns = self._text.columns
+        held = holding([of_one.records for of_one in texts], columns.record_end)
+        own_bits = held.bits
+        if columns.run_quoted.any():
+            own = [
+                columns.own_records(word.occurrences, of_one)
+                for word, of_one in zip(words, texts, strict=True)
+            ]
+            own_bits = bits_of(held.records, holding(own, columns.record_end), columns.record_end)
+        need_count = len(words)
+        tier = np.where(np.bitwise_count(held.bits) < need_count, _PARTIAL, _QUOTED)
+        tier[np.bitwise_count(own_bits) == need_count] = _WHOLE
+        return _Matches(held.records, held.bits, own_bits, tier, tier, tier)
 
     def _allowed(self, matches: _Matches) -> _Matches:
-        """Leave out what holds an excluded word, and what filters do not let through."""
+        """Leave out what lacks a strict word or holds an excluded one, and what filters do not let through."""
+        needs = self._question.needs
+        strict = np.uint64(sum(1 << place for place, need in enumerate(needs) if need.is_strict))
+        if strict:
+            matches = matches.chosen(matches.bits & strict == strict)
         for need in self._question.excluded:
             out = self._text.columns.records_of(self._matcher.find(need).occurrences)
             matches = matches.chosen(~np.isin(matches.records, out))
@@ -281,6 +334,9 @@ class LexicalSearch:
     def _ordered(self, matches: _Matches, near: Sequence[Occurrences], frozen: _Frozen) -> _Matches:
         times = self._text.record_times[matches.records]
         by_time = np.where(times == _NO_TIME, _AFTER_ALL, -times)
+        present = np.uint64(_present(frozen))
+        holds_present = (matches.tier == _PARTIAL) & (matches.bits & present == present)
+        matches = matches._replace(tier=np.where(holds_present, _PRESENT, matches.tier))
         if self._plan.sort is SearchSort.TIME:
             return matches._replace(by_score=np.zeros(len(times), np.int64), by_time=by_time)
         scores = score(near, frozen.rarities, matches.records, self._text.columns)
@@ -310,8 +366,14 @@ class LexicalSearch:
         record_ids = readable_keys(self._database, rids)
         columns = (column.tolist() for column in every)
         matches = [
-            Match(Place(is_partial, by_score, by_time, record_ids[rid], rid), float(-by_score), record, bits)
-            for rid, record, bits, is_partial, by_score, by_time in zip(rids, *columns, strict=True)
+            Match(
+                Place(tier, by_score, by_time, record_ids[rid], rid),
+                float(-by_score),
+                record,
+                bits,
+                is_quoted=own_bits != bits,
+            )
+            for rid, record, bits, own_bits, tier, by_score, by_time in zip(rids, *columns, strict=True)
             if rid in record_ids
         ]
         return sorted(match for match in matches if seen is None or match.place > seen)
@@ -331,15 +393,29 @@ class LexicalSearch:
         older = _RankWindow(frozen.window.bottom, _EVERYTHING.bottom)
         return _position(frozen._replace(window=older, is_first_window=False), None)
 
-    def understood(self, needs_found: Sequence[FoundNeed], counts: Sequence[int] = ()) -> Understood:
+    def understood(self, needs_found: Sequence[FoundNeed], counts: Sequence[HolderCounts] = ()) -> Understood:
         """Return how the query was understood, and if they are known, how many records hold each word."""
         question = self._question
         words = tuple(
-            replace(word.understood(need), count=count)
-            for word, need, count in zip_longest(needs_found, question.needs, counts)
+            replace(
+                word.understood(need),
+                count=held.own,
+                quoted_count=held.quoted,
+                alternatives=held.alternatives,
+            )
+            for word, need, held in zip(
+                needs_found, question.needs, counts or repeat(HolderCounts()), strict=False
+            )
             if not need.is_part
         )
         return Understood(words, question.left_out, tuple(need.name for need in question.excluded))
+
+
+def _present(frozen: _Frozen) -> int:
+    """Return the needs that some record holds, as bits: as they were typed, or if none is, as they were corrected."""
+    held = {place for place, rare in enumerate(frozen.rarities) if rare}
+    typed = {place for place in held if not frozen.corrected[place]}
+    return sum(1 << place for place in typed or held)
 
 
 def _worth(bits: Numbers, rarities: Sequence[int]) -> Numbers:
@@ -365,7 +441,7 @@ def _least_worth(bits: Numbers, rarities: Sequence[int]) -> int:
 
 
 def _is_enough(matches: _Matches, frozen: _Frozen) -> Numbers:
-    is_complete = matches.is_partial == 0
+    is_complete = matches.tier != _PARTIAL
     if frozen.least_worth is None:
         return is_complete
     return is_complete | (_worth(matches.bits, frozen.rarities) >= frozen.least_worth)

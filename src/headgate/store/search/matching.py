@@ -9,7 +9,7 @@ from typing import NamedTuple
 from headgate.model.rows import UnderstoodWord
 from headgate.store.format.languages import has_forms, scan_start, stems_of
 from headgate.store.format.word_filter import is_one_error_away, near_words
-from headgate.store.search.query import Need, WordChoice
+from headgate.store.search.query import Need, WordChoice, name_of
 from headgate.store.search.ranking import (
     CORRECTED_FACTOR,
     FORM_FACTOR,
@@ -37,6 +37,8 @@ class FoundNeed(NamedTuple):
     #: How often each word stands in visible text.
     words: Mapping[bytes, int]
     corrected: tuple[bytes, ...] = ()
+    #: Of ``a OR b``: where each alternative was found, by its name.
+    alternatives: Mapping[str, Occurrences] = {}
 
     def understood(self, need: Need) -> UnderstoodWord:
         """Return what was taken for the need."""
@@ -67,7 +69,13 @@ class Matcher:
             return parts[0]
         occurrences = together([part.occurrences for part in parts])
         words = dict(chain.from_iterable(part.words.items() for part in parts))
-        return FoundNeed(occurrences, words)
+        named = zip(need.choices, parts, strict=True)
+        alternatives = {
+            name: part.occurrences
+            for choice, part in named
+            if choice.term is not None and (name := name_of(choice.term)) in need.alternatives
+        }
+        return FoundNeed(occurrences, words, alternatives=alternatives)
 
     def find_with_error(self, need: Need) -> FoundNeed:
         """Find words that differ from a need's by one typing error; its own words are nowhere."""

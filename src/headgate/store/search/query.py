@@ -41,6 +41,8 @@ class Need:
     choices: tuple[WordChoice, ...]
     #: A record without it is no match, whatever else it holds.
     is_strict: bool = False
+    #: Of ``a OR b``: the names of the alternatives; empty where there is one.
+    alternatives: tuple[str, ...] = ()
     #: Two characters of the need before it, by which a text without all of that is found; answers do not name it.
     is_part: bool = False
 
@@ -162,7 +164,9 @@ def _need(term: Term) -> Need | None:
     choices = [choice for form_of in written if (choice := _choice(form_of)) is not None]
     if not choices:
         return None
-    return Need(" OR ".join(map(_name, every)), tuple(choices), all(form_of.is_strict for form_of in every))
+    names = tuple(map(name_of, every))
+    is_strict = all(form_of.is_strict for form_of in every)
+    return Need(" OR ".join(names), tuple(choices), is_strict, names if len(names) > 1 else ())
 
 
 def _without_particle(term: Term) -> Iterator[Term]:
@@ -180,6 +184,7 @@ def _choice(term: Term) -> WordChoice | None:
     return WordChoice(tuple(word.encode() for word in words), is_prefix, inflected, term)
 
 
-def _name(term: Term) -> str:
+def name_of(term: Term) -> str:
+    """Return a term as it was typed, without punctuation."""
     text = " ".join(filter(None, map(without_punctuation, term.words)))
     return f'"{text}"' if term.is_strict else f"{text}*" if term.is_prefix else text

@@ -1,8 +1,9 @@
 """Weigh matches. Pure functions over arrays; everything that goes in is visible to the reader.
 
-A record's score is the sum over the query's words of the word's rarity times how well a field holds it (BM25, with a
-fixed length in the place of an average), and a little for words that stand close together. Scores are rounded, so
-that of records that match about as well the newest comes first.
+A record's score is the sum over the query's words of the word's rarity times how well the record holds it (BM25F: how
+often its fields hold the word, weighted, is added up before it is saturated, so that a title cannot make up for words
+that are missing), and a little for words that stand close together. The usual length of a text is fixed: an average
+would change with every record. Scores are rounded, so that of records that match about as well the newest comes first.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from headgate.store.format.arrays import np
 from headgate.store.format.segments import POSITION_BITS, Numbers
 
 #: How much the field counts in which a word stands.
-TITLE_WEIGHT, PEOPLE_WEIGHT, PROSE_WEIGHT = 2.5, 2.0, 1.0
+TITLE_WEIGHT, PEOPLE_WEIGHT, PROSE_WEIGHT, QUOTED_WEIGHT = 3.0, 2.0, 1.0, 0.25
 #: How much a match counts that is not the word as it was typed.
-FORM_FACTOR, PREFIX_FACTOR, CORRECTED_FACTOR = 0.8, 0.8, 0.5
-_SATURATION, _LENGTH_PART, _USUAL_LENGTH = 1.2, 0.6, 64.0
+FORM_FACTOR, PREFIX_FACTOR, CORRECTED_FACTOR = 0.6, 0.8, 0.5
+_SATURATION, _LENGTH_PART, _USUAL_LENGTH = 1.6, 0.75, 64.0
 _CLOSENESS = 0.5
 #: Closeness is not looked at where there is more to compare: the words are frequent, so closeness says little.
 _CLOSE_MOST = 400_000
@@ -61,13 +62,14 @@ class HoldingTexts(NamedTuple):
 
 
 class TextColumns(NamedTuple):
-    """What is known of every visible text: its record, how many words it has, and the weight of its field."""
+    """What is known of every visible text: its record, how many words it has, and what is known of its field."""
 
     records: Numbers
     lengths: Numbers
-    #: The first text of each run of texts of one field, and the weight of that field.
+    #: The first text of each run of texts of one field, the weight of that field, and whether its text is quoted.
     run_starts: Numbers
     run_weights: Numbers
+    run_quoted: Numbers
     #: Numbers of records are smaller than this.
     record_end: int
 
@@ -82,6 +84,11 @@ class TextColumns(NamedTuple):
             firsts.append(np.flatnonzero(texts[1:] != texts[:-1]) + (start + 1))
         every = np.concatenate(firsts)
         return HoldingTexts(every, self.records[occurrences.keys[every] >> POSITION_BITS])
+
+    def own_records(self, occurrences: Occurrences, texts: HoldingTexts) -> Numbers:
+        """Return the records of those texts that are not quoted."""
+        runs = self.runs_of(occurrences.keys[texts.firsts] >> POSITION_BITS)
+        return texts.records[~self.run_quoted[runs]]
 
     def runs_of(self, texts: Numbers) -> Numbers:
         """Return the place of the run that each text belongs to."""
@@ -123,6 +130,13 @@ def holding(needs: Sequence[Numbers], record_end: int) -> Held:
         start, end = end, end + len(records)
         bits[places[start:end]] |= kind(1 << place)
     return Held(holders, bits)
+
+
+def bits_of(records: Numbers, held: Held, record_end: int) -> Numbers:
+    """Return which needs each of some records holds, by what is known of others."""
+    every = np.zeros(record_end, held.bits.dtype)
+    every[held.records] = held.bits
+    return every[records]
 
 
 def _distinct(numbers: Numbers, end: int) -> Numbers:
@@ -168,9 +182,9 @@ def _degrees(occurrences: Occurrences, records: Numbers, columns: TextColumns) -
     frequencies = np.add.reduceat(occurrences.factors, firsts)
     texts = texts[firsts]
     lengths = 1 - _LENGTH_PART + _LENGTH_PART * columns.lengths[texts] / _USUAL_LENGTH
-    degrees = frequencies * (_SATURATION + 1) / (frequencies + _SATURATION * lengths)
-    degrees *= columns.run_weights[columns.runs_of(texts)]
-    return np.bincount(np.searchsorted(records, columns.records[texts]), degrees, len(records))
+    weighted = frequencies * columns.run_weights[columns.runs_of(texts)] / lengths
+    of_records = np.bincount(np.searchsorted(records, columns.records[texts]), weighted, len(records))
+    return of_records * (_SATURATION + 1) / (of_records + _SATURATION)
 
 
 def closeness(

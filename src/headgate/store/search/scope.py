@@ -17,7 +17,7 @@ from headgate.model.plan import SearchReach
 from headgate.store.format.arrays import np
 from headgate.store.format.records import N_MASK
 from headgate.store.format.segments import NO_TIME, Numbers
-from headgate.store.search.ranking import PEOPLE_WEIGHT, PROSE_WEIGHT, TITLE_WEIGHT
+from headgate.store.search.ranking import PEOPLE_WEIGHT, PROSE_WEIGHT, QUOTED_WEIGHT, TITLE_WEIGHT
 from headgate.store.sql.catalog import Catalog
 from headgate.store.sql.database import Database
 
@@ -45,6 +45,7 @@ class SearchedField:
     weight: float
     bounds: Bounds
     shows_time: bool
+    is_quoted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +74,10 @@ def _search_scope(catalog: Catalog, reaches: Sequence[SearchReach]) -> SearchSco
             for name in reach.search_fields:
                 fid = shelf.stream.searched.get(name)
                 if fid is not None:
-                    weight = _weight(name)
+                    is_quoted = name in reach.quoted_fields
+                    weight = QUOTED_WEIGHT if is_quoted else _weight(name)
                     fields[shelf.sid, fid] = SearchedField(
-                        shelf.sid, fid, name, weight, bounds, reach.shows_time
+                        shelf.sid, fid, name, weight, bounds, reach.shows_time, is_quoted
                     )
     return SearchScope(fields, by_sid, msgspec.json.encode(sorted(fields)).decode())
 

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
 
 from headgate.model.ids import FieldName
 from headgate.model.plan import SNIPPET_CHARS, Term
@@ -25,19 +28,26 @@ _SIGN = f"[{SIGNS}]"
 _SIGNED = re.compile(_SIGN)
 _BETWEEN = r"[\W_]+"
 _NOT_PLAIN = re.compile(r"[^\x00-\x7f]+")
+#: What a word counts for; whole numbers, because sums of parts would depend on their order.
+_WEIGHT = 1 << 20
+_NO_COUNTS: Mapping[str, int] = {}
 ELLIPSIS = "…"
 
 
 class Highlighter:
     """Finds the places where a query's terms stand."""
 
-    __slots__ = ("_beginnings", "_forms", "_pattern")
+    __slots__ = ("_beginnings", "_counts", "_forms", "_pattern")
 
-    def __init__(self, terms: Sequence[Term], forms: Collection[str] = ()) -> None:
+    def __init__(
+        self, terms: Sequence[Term], forms: Collection[str] = (), counts: Mapping[str, int] = _NO_COUNTS
+    ) -> None:
         self._pattern = re.compile("|".join(_term_pattern(term) for term in terms))
         self._beginnings = [_beginning(term) for term in terms]
         #: Dates and numbers in normal form.
         self._forms = forms
+        #: How often visible texts hold each word; a word that is not in it is rare.
+        self._counts = counts
 
     def spans(self, text: str) -> Iterator[tuple[int, int]]:
         """Yield every match as a pair of places in the text."""
@@ -63,25 +73,40 @@ class Highlighter:
         spans = [*self.spans(text)]
         if not spans:
             return None
-        first = _densest(spans, chars)
-        # Of a longer piece more stands before the match.
-        start = _word_start(text, max(0, first[0] - max(AROUND_CHARS, chars // 4)), first[0])
+        first = _densest(text, spans, chars, self._counts)
+        # Of a longer piece more stands before the match, and a text that fits is shown whole.
+        earliest = min(first[0] - max(AROUND_CHARS, chars // 4), len(text) - chars)
+        start = _word_start(text, max(0, earliest), first[0])
         end = _word_end(text, min(len(text), max(start + chars, first[1])), first[1])
         complete = whole and start == 0 and end == len(text)
         before = ELLIPSIS if start or at else ""
         after = "" if whole and end == len(text) else ELLIPSIS
         marked = _marked(text, spans, start, end)
-        return Snippet(field, before + marked + after, complete, at + first[0])
+        shown = Snippet(field, before + marked + after, complete, at + first[0], at + start)
+        return replace(shown, size_chars=len(text)) if whole else shown
 
 
-def _densest(spans: Sequence[tuple[int, int]], chars: int) -> tuple[int, int]:
-    """Return the match from which on the most matches stand close together; of equal ones the first."""
-    best, most, last = spans[0], 0, 0
+def _densest(
+    text: str, spans: Sequence[tuple[int, int]], chars: int, counts: Mapping[str, int]
+) -> tuple[int, int]:
+    """Return the match from which on the most of the query stands close together; of equal ones the first.
+
+    Each word counts once, and the less the more often visible texts hold it: the one place of a rare word is worth
+    more than many places of a word that is everywhere.
+    """
+    words = [fold(text[start:end]) for start, end in spans]
+    weights = [_WEIGHT // (1 + counts.get(word, 1).bit_length()) for word in words]
+    inside: Counter[str] = Counter()
+    best, most, held, last = spans[0], 0, 0, 0
     for first, span in enumerate(spans):
-        while last < len(spans) and spans[last][1] <= span[0] + chars:
+        while last < len(spans) and (last <= first or spans[last][1] <= span[0] + chars):
+            held += 0 if inside[words[last]] else weights[last]
+            inside[words[last]] += 1
             last += 1
-        if last - first > most:
-            best, most = span, last - first
+        if held > most:
+            best, most = span, held
+        inside[words[first]] -= 1
+        held -= 0 if inside[words[first]] else weights[first]
     return best
 
 
@@ -94,7 +119,7 @@ def passage_snippet(field: FieldName, text: str, *, start: int, end: int) -> Sni
         + _plain(beginning)
         + ("" if len(beginning) == len(text) else ELLIPSIS)
     )
-    return Snippet(field, written, complete, start)
+    return Snippet(field, written, complete, start, start)
 
 
 def fold(text: str) -> str:

@@ -382,6 +382,7 @@ def _visible_text(views: Sequence[_View], fields: Sequence[SearchedField]) -> Vi
         _joined([view.texts.lengths for view in views], np.uint16),
         np.cumsum(sizes) - sizes,
         np.array([searched.weight for searched in fields]),
+        np.array([searched.is_quoted for searched in fields], np.bool_),
         record_end,
     )
     bits = 0
