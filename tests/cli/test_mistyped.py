@@ -86,11 +86,16 @@ def test_a_preview_has_counts_the_span_and_three_samples_before_everything_is_gr
     refused = run(filled, "grants", "create", "--client", "cursor")
     assert (refused.code, refused.out) == (1, "")
     assert "3 records, 2026-03-01 to 2026-03-01" in refused.err
-    assert refused.err.count("subject=x") == 3
+    assert refused.err.count("messages: 2026-03-01 00:00Z · x") == 3
     assert "confirm it with --yes" in refused.err
     assert '"cursor"' not in run(filled, "grants", "list", "--json").out
     made = run(filled, "grants", "create", "--client", "claude-code", "--yes")
     assert "claude mcp add --scope user --transport http headgate " in made.out
+
+
+def test_a_sample_is_the_line_of_what_is_granted(filled: Path):
+    narrowed = run(filled, "grants", "create", "--client", "narrow", "--fields", "messages=id,sent_at").err
+    assert narrowed.count("messages: 2026-03-01 00:00Z\n") == 3, narrowed
 
 
 @pytest.mark.parametrize(

@@ -496,7 +496,7 @@ async def test_a_record_is_called_by_the_title_that_its_stream_declares(scene: S
     path = re.search(r"/console/data/[^/]+/transactions", done.text)
     assert path
     listed = await scene.browser.get(path[0])
-    assert "Castell Roofing final payment 9 May 2025" in listed.words
+    assert "Castell Roofing final payment -4810.0 9 May 2025" in listed.words
     record_path = re.search(r'class="title" href="([^"]+)"', listed.text)
     assert record_path
     shown = await scene.browser.get(unescape(record_path[1]))

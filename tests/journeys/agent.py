@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from tests.field_lines import value_of, values_in_lines
+
 QUOTED = r'"(?:[^"\\]|\\.)*"'
 NAME = rf"(?:{QUOTED}|[\w.-]++)"
 _CONNECTION = re.compile(rf"\{{connection_id:({NAME})(?:,display_name:({QUOTED}))?\}}|more:\d+|({NAME})")
@@ -40,10 +42,13 @@ _BOOKMARK = re.compile(rf"next_changes_since=({QUOTED})")
 _WINDOW = re.compile(r"^next read_record_field args=(\{.*\})$", re.MULTILINE)
 _FENCE = re.compile(r"^--- (\w+) record text[^\n]*\n(.*)\n--- \1$", re.MULTILINE | re.DOTALL)
 _GROUP = re.compile(
-    rf"({QUOTED}|null|true|false|-?[\d.]+)(?: \(reads on with cursor={QUOTED}\))?(?: @ ({QUOTED}|null))?=(-?[\d.]+)"
+    rf"^({QUOTED}|[^\":\n]+?)(?: \(reads on with cursor={QUOTED}\))?(?: @ ({QUOTED}|\S+))? (-?[\d.]+)(?: of \d+ records.*)?$",
+    re.MULTILINE,
 )
-_MORE_GROUPS = re.compile(rf"^more_groups=\d+: repeat the call with cursor=({QUOTED})$", re.MULTILINE)
-_ONE = re.compile(r" = (-?[\d.]+|null)\. filtered_record_count=")
+_MORE_GROUPS = re.compile(
+    rf"^\+ \d+ groups that are not printed: repeat the call with cursor=({QUOTED})$", re.MULTILINE
+)
+_ONE = re.compile(r": (-?[\d.]+|null)(?: ·|$)", re.MULTILINE)
 ELLIPSIS = "…"
 
 
@@ -205,7 +210,7 @@ class TextAgent:
         """Make the call of one entry of a ladder."""
         path, read = rung.get("field_path"), rung.get("read")
         if read is None:
-            found.files[path] = rung["resource_uri"]
+            found.files[path], found.values[path] = rung["resource_uri"], rung
         elif read["tool"] == "fetch":
             if path is not None:
                 found.values.pop(path, None)
@@ -246,12 +251,12 @@ class TextAgent:
         while True:
             text = self.ask("aggregate", **arguments)
             for key, time, number in _GROUP.findall(text):
-                place = (json.loads(key), json.loads(time)) if time else (json.loads(key),)
+                place = (value_of(key), value_of(time)) if time else (value_of(key),)
                 assert place not in found
                 found[place] = float(number)
             following = _MORE_GROUPS.search(text)
             if following is None:
-                assert "other_count=0;" in text
+                assert re.search(r" · all \d+ groups?", text.splitlines()[0])
                 return found
             arguments["cursor"] = json.loads(following[1])
 
@@ -262,14 +267,10 @@ def ids_in(text: str) -> list[str]:
 
 
 def values_in(document: dict[str, Any]) -> dict[str, Any]:
-    """Find the values that a document names: in its metadata, and in its text if that is JSON."""
+    """Find the values that a document names: in its metadata, and in the lines of its text."""
     metadata = document["metadata"]
     reserved = metadata.pop("fields", {})
-    try:
-        as_json = json.loads(document["text"])
-    except ValueError:
-        as_json = None
-    return {**metadata, **reserved, **(as_json if isinstance(as_json, dict) else {})}
+    return {**metadata, **reserved, **values_in_lines(document["text"])}
 
 
 def _entries(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:

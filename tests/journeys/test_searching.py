@@ -32,7 +32,7 @@ def matching(truth: WrittenWorld, word: str, fields: tuple[str, ...]) -> int:
 
 def read_on(agent: TextAgent, text: str) -> Iterator[str]:
     """Make the call that each hit with an incomplete field offers."""
-    pattern = r"\[(\S+|\".*?\") cut at (\d+)\]\n   id=(.*)$"
+    pattern = r"\[(\S+|\".*?\"): read from (\d+)(?: of \d+)?\]\n   id=(.*)$"
     for path, offset, record_id in re.findall(pattern, text, re.MULTILINE):
         place = {"id": record_id, "field_path": path.strip('"'), "offset_chars": int(offset)}
         yield agent.ask("read_record_field", **place)

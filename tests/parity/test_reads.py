@@ -15,8 +15,8 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 from headgate.auth.credentials import credential_path, home_credential_path, write_token
-from headgate.model.plan import LINE_CHARS
-from headgate.text.writing import page_bytes
+from headgate.model.plan import HIT_CHARS
+from headgate.text.writing import HITS_BYTES, page_bytes
 from tests import postgres
 from tests.mcp.serve.product import Product, product
 
@@ -119,7 +119,7 @@ def test_every_surface_gives_the_same_body(shipped: Product, tmp_path: Path):
 def rest(shipped: Product, path: str) -> dict[str, Any]:
     headers = {"Authorization": f"Bearer {shipped.mail}"}
     # The form for models, which the tools ask for as well.
-    headers["Prefer"] = f"preview-chars={LINE_CHARS}, page-bytes={page_bytes(10, 10)}"
+    headers["Prefer"] = f"preview-chars={HIT_CHARS}, page-bytes={page_bytes(10, 10, HITS_BYTES)}"
     answer = httpx2.get(shipped.address + path, headers=headers, trust_env=False)
     body = answer.json()
     return body if "error" in body else {"data": body}

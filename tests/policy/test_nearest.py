@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -126,7 +127,7 @@ def test_the_nearest_field_and_those_with_a_range_are_named():
     [
         ("stream", "message", 'There is no stream "message" that you may read. Near: messages.'),
         ("stream", "zzz", 'There is no stream "zzz" that you may read. Streams: messages.'),
-        ("connection", "home", f"No connection that you may read has this id. Connections: {HOME}."),
+        ("connection", "home", f"No connection that you may read has this id. By that name: {HOME}."),
         ("connector", "mial", 'There is no connector "mial" that you may read. Near: mail.'),
         ("sort", "subject", 'messages is not ordered by "subject".'),
     ],
@@ -142,3 +143,21 @@ def test_connections_are_found_by_what_the_owner_calls_them():
         with pytest.raises(ConnectionNotFound) as raised:
             decide(allow(whole, catalog(), Rules()), query, seals())
         assert raised.value.message.endswith(f"Connections: {ids}.")
+
+
+def test_the_connection_of_a_name_is_offered_alone_and_the_nearest_comes_first():
+    whole, known = client(grant(StreamGrant("messages", (WORK, HOME), SEEN))), catalog()
+    named = {
+        WORK: replace(known.connections[WORK], display_name="Work mail"),
+        HOME: replace(known.connections[HOME], display_name="Home mail"),
+    }
+    allowance = allow(whole, SourceCatalog(known.declarations, {**known.connections, **named}), Rules())
+    for name, words in (
+        ("home MAIL", f"By that name: {HOME}."),
+        ("work mail", f"By that name: {WORK}."),
+        ("hom mail", f"Connections: {HOME}, {WORK}."),
+        ("wrk mail", f"Connections: {WORK}, {HOME}."),
+    ):
+        with pytest.raises(ConnectionNotFound) as raised:
+            decide(allowance, ListQuery("messages", connection_id=ConnectionId(name)), seals())
+        assert raised.value.message == f"No connection that you may read has this id. {words}"

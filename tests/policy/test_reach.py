@@ -182,7 +182,8 @@ def named_fields(plan: Any) -> Iterator[tuple[StreamName, FieldName]]:
             case ExpandPlan():
                 yield part.child.stream, part.foreign_key
             case SearchReach():
-                yield from ((part.reach.stream, name) for name in part.search_fields)
+                named = (*part.search_fields, *part.meaning_fields, *part.quoted_fields)
+                yield from ((part.reach.stream, name) for name in named)
             case _:
                 pass
     for attribute in ("field", "group_by"):

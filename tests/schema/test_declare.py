@@ -128,6 +128,10 @@ RELATION = {"name": "attachments", "stream": "attachments", "foreign_key": "id",
             "/streams/0/line/who",
         ),
         (put("streams/0/line", {"note": "body"}), "invalid_shape", "/streams/0/line/note"),
+        (put("streams/0/line", {"quoted": "size"}), "invalid_query_field_type", "/streams/0/line/quoted"),
+        (put("streams/0/line", {"quoted": "nope"}), "unknown_schema_field", "/streams/0/line/quoted"),
+        (put("streams/0/repeats", "nope"), "unknown_stream", "/streams/0/repeats"),
+        (put("streams/0/repeats", "messages"), "invalid_repeats", "/streams/0/repeats"),
         (put("streams/0/views/0/fields/-", "nope"), "unknown_schema_field", "/streams/0/views/0/fields/2"),
         (put("streams/0/relationships/0/foreign_key", "nope"), "unknown_schema_field", ""),
         (put("streams/0/query/range_filters/nope", ["lt"]), "unknown_schema_field", ""),
@@ -278,6 +282,27 @@ def test_the_line_of_a_stream_is_derived_where_the_declaration_does_not_name_it(
     named = read_declaration(document).streams["messages"].line  # type: ignore[index]  # as above
     # A record is named once.
     assert named == LineFields(time="day", who=("sender",), amount="weight", text="subject")  # type: ignore[arg-type]  # as above
+
+
+def test_quoted_text_is_the_field_that_is_named_or_usually_holds_it():
+    document = declaration()
+    properties = messages(document)["schema"]["properties"]
+
+    def quoted() -> str | None:
+        return read_declaration(document).streams["messages"].line.quoted  # type: ignore[index]  # as above
+
+    assert quoted() is None
+    properties["quoted_text"] = {"type": "string"}
+    assert quoted() == "quoted_text"
+    properties["quoted"] = {"type": "array"}
+    assert quoted() == "quoted_text"
+    properties["quoted"] = {"type": ["string", "null"]}
+    assert quoted() == "quoted"
+    messages(document)["line"] = {"quoted": "subject", "title": "sender"}
+    assert quoted() == "subject"
+    # What a record says itself is not quoted.
+    messages(document)["line"] = {"text": "quoted"}
+    assert quoted() is None
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from headgate.text.aggregate import aggregate_text, cut_keys, key_text, read_place
-from headgate.text.document import document
+from headgate.text.document import Space, document
 from headgate.text.ladder import Handles, Known, Windows, shorten
 from headgate.text.records import records_text, times_fact
 from headgate.text.search import search_text
 from headgate.text.window import WindowText, window_text
-from headgate.text.writing import AGGREGATE_TEXT, QUERY_TEXT, SEARCH_TEXT, json_text, line, size, unfenced
+from headgate.text.writing import QUERY_TEXT, SEARCH_TEXT, json_text, line, size, unfenced
 
 HANDLES = Handles(
     "cin_a/messages:m1", lambda path: f"pdpp://field-window/{path}", lambda b: f"pdpp://blob/{b}"
@@ -61,7 +60,7 @@ def test_a_search_text_fits_and_its_ids_are_whole(hits: list[tuple[str, str]]):
     assert size(shown) <= SEARCH_TEXT
     ends = [text.removeprefix("   id=") for text in shown.splitlines() if text.startswith("   id=")]
     assert ends == [hit[0] for hit in hits]
-    known = r"(search: |sources: |\d+\. |   (\"|\[text cut at 0\]|id=)|fetch with )"
+    known = r"(search: |sources: |\d+\. |   (\"|\[text: read from 0\]|id=)|fetch\(id\) )"
     assert all(re.match(known, text) for text in shown.splitlines())
     assert "not printed" not in shown
 
@@ -236,7 +235,7 @@ def test_hits_left_out_are_counted_from_what_is_printed(total: int, key_chars: i
     assert left is None or int(left[2]) == len(printed)
     assert all(shown.count(one) == 1 for one in printed)
     # Evidence for every hit that is printed.
-    assert shown.count("[text cut at 0]") == len(printed)
+    assert shown.count("[text: read from 0]") == len(printed)
 
 
 def test_the_source_of_a_row_is_printed_where_it_has_one():
@@ -274,115 +273,12 @@ def test_related_records_are_printed_by_their_ids():
     assert len(re.findall(r"^\d+\. ", shown, re.MULTILINE)) == 25
 
 
-def test_an_aggregate_is_one_line():
-    plain = {"stream": "messages", "metric": "count", "value": 42, "filtered_record_count": 42}
-    assert aggregate_text(plain) == "count(messages) = 42. filtered_record_count=42"
-    groups = [{"key": f"k{n}", "count": 9 - n} for n in range(7)]
-    shown = aggregate_text(
-        plain | {"group_by": "channel", "groups": groups, "other_count": 15, "value": None}
-    )
-    assert 'count(messages) group_by="channel": 7 group(s) ["k0"=9, "k1"=8' in shown
-    assert "other_count=15;" in shown
-    assert '"k6"=3' in shown
-
-
-def test_an_aggregate_advises_what_can_be_done_about_the_groups_that_are_missing():
-    def shown(count: int) -> str:
-        groups = [{"key": n, "count": 1, "value": 2} for n in range(count)]
-        return aggregate_text(
-            {"stream": "m", "metric": "sum", "field": "n", "groups": groups, "other_count": 9}
-        )
-
-    assert "raise limit" in shown(99)
-    # The limit cannot be raised.
-    assert "raise limit" not in shown(100)
-    assert "narrow with filter" in shown(100)
-    assert "each value of how many records [0=2 of 1" in shown(3)
-
-
 @pytest.mark.parametrize("windows", [Windows.JSON, Windows.NONE])
 def test_fields_that_are_cut_are_named_or_counted(windows: Windows):
     row = {"data": {f"field{n}": "words " * 400 for n in range(11)}}
     shown = records_text("m", {"data": [row]}, [("c/m:1", row)], windows=windows)
     assert shown.count("…") == len(re.findall(r"\[\+\d+ from \d+\]", shown)) == 11
     assert f"{windows.tool} with the id" in shown
-
-
-def test_an_aggregate_shows_the_values_of_groups_both_keys_and_what_had_no_value():
-    groups = [{"key": "shop", "time": "2026-01-01", "count": 3, "value": -12.5, "missing_value_count": 1}]
-    shown = aggregate_text(
-        {"stream": "bank", "metric": "sum", "field": "amount", "group_by": "payee", "groups": groups}
-        | {"filtered_record_count": 4, "missing_value_count": 1, "unreadable_value_count": 2}
-    )
-    assert '"shop" @ "2026-01-01"=-12.5 of 3 (1 missing)' in shown
-    assert "missing_value_count=1" in shown
-    assert "unreadable_value_count=2" in shown
-
-
-@given(st.lists(st.tuples(ANY_TEXT, st.integers(0)), max_size=100))
-def test_an_aggregate_text_fits(pairs: list[tuple[str, int]]):
-    groups = [{"key": key, "count": count} for key, count in pairs]
-    shown = aggregate_text({"stream": "m", "metric": "count", "group_by": "f", "groups": groups})
-    assert size(shown) <= AGGREGATE_TEXT
-
-
-@given(
-    st.lists(
-        st.sampled_from(["short", "long " * 40, "世" * 3_000, "\\" * 20_000, "a\nb" * 2_000]), max_size=100
-    ),
-    st.sampled_from([60, 1024]),
-)
-def test_every_group_and_every_key_is_read_whole_by_the_printed_cursors(keys: list[str], limit_chars: int):
-    keys = [f"{n} {key}" for n, key in enumerate(keys)]
-    body = {"stream": "m", "metric": "count", "group_by": "f"}
-    body["groups"] = [{"key": key, "count": 1} for key in keys]
-    found: list[str] = []
-    while True:
-        shown = aggregate_text(body, len(found))
-        assert size(shown) <= AGGREGATE_TEXT
-        for key, cursor in re.findall(
-            r'("(?:[^"\\]|\\.)*")(?: \(reads on with cursor="([0-9:a-f]+)"\))?=1', shown.splitlines()[0]
-        ):
-            found.append(
-                json.loads(key).removesuffix("…") + read_on(body, cursor) if cursor else json.loads(key)
-            )
-        following = re.search(
-            r'^more_groups=(\d+): repeat the call with cursor="(\d+)"$', shown, re.MULTILINE
-        )
-        if following is None:
-            break
-        assert int(following[2]) == len(found) == len(keys) - int(following[1])
-    assert found == keys
-    for key, group in zip(keys, cut_keys(body["groups"], limit_chars), strict=True):
-        cursor = group.get("key_cursor")
-        assert key == (group["key"].removesuffix("…") + read_on(body, cursor) if cursor else group["key"])
-
-
-def read_on(body: dict[str, Any], cursor: str) -> str:
-    text = ""
-    while True:
-        shown = key_text(body, read_place(cursor))
-        text += unfenced(shown)
-        following = re.search(r'^repeat the call with cursor="(.*)"$', shown, re.MULTILINE)
-        if following is None:
-            return text
-        cursor = following[1]
-
-
-def test_a_cursor_into_another_key_is_not_read():
-    groups = [{"key": key * 100, "count": 1} for key in ("ab", "cd")]
-    first, second = (read_place(group["key_cursor"]) for group in cut_keys(groups, 60))
-    assert key_text({"groups": groups[::-1]}, first) is None
-    assert key_text({"groups": groups[:1]}, second) is None
-    assert key_text({"groups": [{"key": ENCODED, "count": 1}]}, first) is None
-    assert [read_place(cursor) for cursor in ("", "x", "1:2", "-1", "1:2:zz")] == [None] * 5
-
-
-def test_encoded_bytes_are_no_key():
-    groups = [{"key": ENCODED, "count": 1}]
-    shown = aggregate_text({"stream": "m", "metric": "count", "group_by": "f", "groups": groups})
-    assert ENCODED[:40] not in shown + json_text(cut_keys(groups, 1024))
-    assert '"mime_type":"application/octet-stream"' in shown
 
 
 @pytest.mark.requirement("S3-09", "S3-29")
@@ -469,12 +365,12 @@ def test_every_field_beside_a_text_is_inline_or_on_the_ladder_with_its_call():
         "tags": ["a", "b"],
         "note": "n" * 161,
         "long": "l" * 9_000,
-        "list": ["entry"] * 100,
+        "list": ["entry"] * 2_000,
         "holder": {"name": "x", "raw": ENCODED},
         "file": {"blob_id": "blob_9", "mime_type": "image/png", "caption": "the canal"},
     }
     made, shown, _ = document(
-        {"stream": "m", "data": data}, lambda: HANDLES, asked_id="m:1", url="", lengths={}
+        {"stream": "m", "data": data}, lambda: HANDLES, asked_id="m:1", url="", lengths={}, space=Space(5_000)
     )
     metadata = made["metadata"]
     rungs = {
@@ -483,16 +379,18 @@ def test_every_field_beside_a_text_is_inline_or_on_the_ladder_with_its_call():
         if kind in {"field_windows", "json_fields"}
         for rung in rungs
     }
-    assert metadata["empty"] is None
+    assert "empty" not in metadata
     assert metadata["tags"] == ["a", "b"]
-    assert set(rungs) == {"note", "long", "list", "holder", "file"}
+    assert metadata["note"] == "n" * 161
+    assert set(rungs) == {"long", "list", "holder", "file"}
+    assert metadata["long"] == "l" * rungs["long"]["read"]["args"]["offset_chars"] + "…"
     assert all(path in json.dumps(rung["read"]["args"]) for path, rung in rungs.items())
     assert {path: rung["size_chars"] for path, rung in rungs.items()} == {
         path: len(data[path] if isinstance(data[path], str) else json_text(data[path])) for path in rungs
     }
     # A document would leave the bytes and the caption out again.
     assert {rungs[path]["read"]["tool"] for path in ("holder", "file")} == {"read_record_field"}
-    assert shown >= data.keys() - {"empty"}
+    assert shown == data.keys() - {"empty"}
 
 
 @pytest.mark.parametrize("is_begun", [False, True])
@@ -536,3 +434,11 @@ def test_a_page_of_deleted_records_does_not_say_to_fetch_them(deleted: tuple[int
 )
 def test_the_head_of_an_answer_says_whose_clock_its_times_are_of(meta: dict[str, Any], fact: str):
     assert times_fact(meta) == fact
+
+
+@pytest.mark.parametrize("line", [None, "at", {"at": 1}, [None, 3, ["at"], "nowhere"], ["who", "at", "who"]])
+def test_a_table_has_the_order_of_the_line_whatever_another_server_sends_as_one(line: Any):
+    rows = [{"data": {"what": "a", "at": "b", "who": "c"}}]
+    shown = records_text("messages", {"data": rows, "line": line}, [("a/m:1", rows[0])])
+    columns = "who | at | what" if line == ["who", "at", "who"] else "what | at | who"
+    assert shown.splitlines()[1] == f"{columns} | id"

@@ -198,6 +198,51 @@ async def test_coverage_is_clipped_to_the_grant_and_an_empty_answer_and_a_count_
     assert "complete=2026-03-01..2026-11-16" in await described.text(part, "aggregate", **arguments)
 
 
+async def test_a_search_without_hits_says_what_is_covered_and_what_its_filter_lets_through(
+    described: Described,
+):
+    await noted(described, "2019-03-01", "2026-11-16", 0)
+    token = await described.granted(*FIELDS, time=TimeConstraint(FieldName("sent_at"), SINCE))
+    covered = "messages is complete from 2026-03-01 to 2026-11-16."
+
+    async def notes(query: str) -> list[str]:
+        body = (await described.program.get(f"/v1/search?{query}", token)).body
+        return [note["message"] for note in body["meta"]["warnings"]]
+
+    assert await notes("q=zeppelin") == [covered]
+    assert await notes("q=zeppelin&limit=0") == [covered]
+    assert await notes("q=plan") == []
+    assert await notes("q=plan&limit=0") == []
+    nothing = "No record of messages passes the filter, whatever its words."
+    may = "streams=messages&filter[sent_at][gte]=2026-05-01&filter[sent_at][lt]=2026-06-01"
+    assert await notes(f"q=plan&{may}") == [nothing, covered]
+    # Those that are there do not hold the word.
+    assert await notes("q=zeppelin&streams=messages&filter[sent_at][gte]=2026-03-01") == [covered]
+    text = await described.text(token, "search", query="zeppelin")
+    assert f'warning=period_covered "{covered}"' in text
+    assert "times:" not in text
+    named = await notes("q=plan&streams=messages&filter[sender]=anna")
+    assert named == ['No record has that sender. Near: "ann".', covered]
+    assert [set(part.fields) for part in (await described.logged()).parts] == [{"sender"}]
+
+
+async def test_a_search_without_hits_says_nothing_of_what_is_hidden(described: Described):
+    token = await described.granted(*FIELDS, time=TimeConstraint(FieldName("sent_at"), SINCE))
+
+    async def asked() -> list[Any]:
+        answers = [
+            (await described.program.get(f"/v1/search?{query}", token)).body
+            for query in ("q=zeppelin", "q=zeppelin&streams=messages&filter[sender]=old", "q=plan&limit=0")
+        ]
+        return [answer | {"links": None} for answer in answers]
+
+    before = await asked()
+    for n in range(20):
+        await described.put(f"h{n}", "2026-04-01", "zeppelin", to=described.hidden)
+        await described.put(f"o{n}", "2026-01-01", "old", to=described.seen)
+    assert await asked() == before
+
+
 @pytest.mark.parametrize("is_part", [True, False])
 async def test_an_import_that_brought_nothing_visible_does_not_move_the_coverage(
     described: Described,

@@ -27,6 +27,7 @@ from tests.schema.declarations import declaration
 
 pytestmark = pytest.mark.anyio
 MOST_CHARS = 40
+BOOKMARK_CHARS = 44
 ROWS = 12
 RECORDS = "/v1/streams/messages/records"
 WINDOW = f"{RECORDS}/m00/field-window?field=body&limit_chars=100"
@@ -257,3 +258,22 @@ async def test_a_database_that_keeps_no_cursor_still_answers(scene: Scene, monke
     monkeypatch.undo()
     scene.program.clock.at += 61_000_000
     assert len(await scene.cursor("page")) <= MOST_CHARS
+
+
+async def test_a_bookmark_is_short_and_outlives_everything_that_is_kept(scene: Scene):
+    whole = f"{RECORDS}?changes_since=beginning&limit=100"
+    mark = (await scene.get(whole)).body["next_changes_since"]
+    assert len(mark) <= BOOKMARK_CHARS
+    asked = {"stream": "messages", "changes_since": "beginning"}
+    page = (await scene.tool("query_records", **asked))["structuredContent"]["data"]
+    while "next_cursor" in page:
+        answer = await scene.tool("query_records", **asked, cursor=page["next_cursor"])
+        page = answer["structuredContent"]["data"]
+    assert len(page["next_changes_since"]) <= BOOKMARK_CHARS
+    other = await scene.other_program("elsewhere")
+    shutil.rmtree(other.services.home.cursors, ignore_errors=True)
+    after = await other.get(f"{RECORDS}?changes_since={quote(mark)}", scene.token)
+    assert (after.status, after.body["data"]) == (200, [])
+    lost = await scene.get(f"{RECORDS}?changes_since={quote(mark[:-2])}")
+    assert (lost.status, lost.code) == (400, "invalid_cursor")
+    assert "changes_since 'beginning'" in lost.body["error"]["hint"]

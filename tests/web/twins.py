@@ -21,7 +21,7 @@ from tests.policy.worlds import grant, stream_grant
 from tests.schema.declarations import declaration
 
 SINCE = 1_772_323_200_000_000  # 2026-03-01
-VISIBLE = ("id", "sender", "subject", "sent_at", "size")
+VISIBLE = ("id", "sender", "subject", "sent_at", "size", "quoted")
 WORDS = ("amber", "birch", "cedar", "delta", "ember", "fjord")
 #: What stands between them, to be read after them.
 NUMBERS = ("12.50", "-3", "7", "2026-03-04")
@@ -42,7 +42,7 @@ _HIDDEN_WORDS = (
 #: Who and what a rule of the owner hides.
 RULED = "zeppelin"
 #: Bookmarks are random on purpose, and search cursors hold the engine's own numbers, sealed.
-_SEALED = re.compile(rb"(?:ch|se)1\.[A-Za-z0-9_-]+")
+_SEALED = re.compile(rb"(?:bm|ch|se)1\.[A-Za-z0-9_-]+")
 #: Names of cursors; what they stand for is compared.
 _NAMED = re.compile(rb"\bc\.([A-Za-z0-9_-]{22})(?![A-Za-z0-9_-])")
 
@@ -53,6 +53,8 @@ def document() -> dict[str, Any]:
     messages["query"]["aggregations"]["group_by"] = ["sender", "is_read", "day"]
     messages["query"]["aggregations"]["sum"] = ["size", "weight"]
     messages["query"]["search"]["semantic_fields"] = ["subject", "body"]
+    messages["query"]["search"]["lexical_fields"].append("quoted")
+    messages["schema"]["properties"]["quoted"] = {"type": "string"}
     attachments = made["streams"][1]
     attachments["schema"]["properties"]["rank"] = {"type": "integer"}
     attachments |= {"semantics": "mutable_state", "cursor_field": "rank"}
@@ -136,6 +138,7 @@ def _visible(dice: random.Random, key: str, turn: int) -> dict[str, Any]:
         "subject": " ".join(dice.choices((*WORDS, *NUMBERS), k=dice.randint(1, 6))),
         "sent_at": f"2026-03-{dice.randint(1, 28):02}T{dice.randint(0, 23):02}:00:00Z",
         "size": dice.randint(0, 9),
+        "quoted": " ".join(dice.choices(WORDS, k=dice.randint(0, 4))),
         "emitted_at": f"2026-04-01T00:00:{turn % 60:02}Z",
         "id": key,
     }

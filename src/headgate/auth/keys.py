@@ -8,6 +8,9 @@ seals is written so:
     token  := kind version "." base64url( key-id[4] siv[16] ciphertext )
     sealed := expiry[8] payload            encrypted with AES-SIV (RFC 5297)
 
+A bookmark is copied by models and must outlive what a home can keep, so it is sealed in fewer bytes: without the id of
+its key, and with an expiry of three bytes, in hours.
+
 AES-SIV is deterministic: the same position gives the same token, so an id that has to travel as a handle
 stays the same id, and answers that must be equal are equal byte for byte.
 
@@ -23,6 +26,7 @@ import json
 import mmap
 import os
 import secrets
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,6 +48,8 @@ KEY_BYTES = 64
 _VERSION = "1"
 _KEY_ID_BYTES = 4
 _EXPIRY_BYTES = 8
+_SHORT_EXPIRY_BYTES = 3
+_HOUR = 3600
 _KINDS = frozenset(kind.value for kind in Kind)
 
 
@@ -114,9 +120,13 @@ class RingSealer:
 
     def seal(self, kind: Kind, payload: bytes, *, binding: bytes = b"", expires_at: int | None = None) -> str:
         """Seal a payload for one kind and one binding, for ever or until a time in epoch seconds."""
-        expiry = (NEVER if expires_at is None else expires_at).to_bytes(_EXPIRY_BYTES, "big")
+        at = NEVER if expires_at is None else expires_at
+        if kind is Kind.BOOKMARK:
+            key_id, expiry = b"", (-(-at // _HOUR)).to_bytes(_SHORT_EXPIRY_BYTES, "big")
+        else:
+            key_id, expiry = self._current, at.to_bytes(_EXPIRY_BYTES, "big")
         sealed = self._ciphers[self._current].encrypt(expiry + payload, _associated(kind, binding))
-        text = base64.urlsafe_b64encode(self._current + sealed).rstrip(b"=").decode("ascii")
+        text = base64.urlsafe_b64encode(key_id + sealed).rstrip(b"=").decode("ascii")
         return f"{kind.value}{_VERSION}.{text}"
 
     def open(self, kind: Kind, token: str, *, binding: bytes = b"", now: int = NEVER) -> bytes:
@@ -126,17 +136,25 @@ class RingSealer:
             SealBroken: it was not, or it has expired by ``now``.
         """
         raw = _raw(kind, token)
-        cipher = self._ciphers.get(raw[:_KEY_ID_BYTES])
-        if cipher is None:
-            raise SealBroken(Failure.UNKNOWN_KEY)
-        try:
-            opened = cipher.decrypt(raw[_KEY_ID_BYTES:], _associated(kind, binding))
-        except InvalidTag:
-            raise SealBroken(Failure.NOT_OURS) from None
-        expires_at = int.from_bytes(opened[:_EXPIRY_BYTES], "big")
+        if kind is Kind.BOOKMARK:
+            opened = self._decrypted(self._ciphers, raw, kind, binding)
+            expiry_bytes, unit = _SHORT_EXPIRY_BYTES, _HOUR
+        else:
+            key_id = raw[:_KEY_ID_BYTES]
+            if key_id not in self._ciphers:
+                raise SealBroken(Failure.UNKNOWN_KEY)
+            opened = self._decrypted((key_id,), raw[_KEY_ID_BYTES:], kind, binding)
+            expiry_bytes, unit = _EXPIRY_BYTES, 1
+        expires_at = int.from_bytes(opened[:expiry_bytes], "big") * unit
         if expires_at != NEVER and now >= expires_at:
             raise SealBroken(Failure.EXPIRED)
-        return opened[_EXPIRY_BYTES:]
+        return opened[expiry_bytes:]
+
+    def _decrypted(self, key_ids: Iterable[bytes], sealed: bytes, kind: Kind, binding: bytes) -> bytes:
+        for key_id in key_ids:
+            with suppress(InvalidTag):
+                return self._ciphers[key_id].decrypt(sealed, _associated(kind, binding))
+        raise SealBroken(Failure.NOT_OURS)
 
     def shortened(self, token: str) -> str:
         """Return the token: a ring keeps none."""

@@ -6,18 +6,19 @@ import asyncio
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 
 import typer
 
 from headgate.auth.grants import Choice, chosen_terms
 from headgate.cli.grant_options import refused_choice, with_ids
-from headgate.cli.terminal import day_text, many, table
+from headgate.cli.terminal import day_text, many, printable, table
 from headgate.errors import InvalidAuthorizationDetails, InvalidRequest
-from headgate.model.declaration import PEOPLE_FIELDS, TITLE_FIELDS
 from headgate.model.ids import RequestId
-from headgate.model.instants import instant
-from headgate.reading.preview import GrantPreview, SampleField, preview
+from headgate.reading.preview import GrantPreview, Sample, preview
 from headgate.settings import Settings
+from headgate.text.line import written_line
+from headgate.text.writing import cut
 from headgate.wiring import build_services, prepare
 
 _SAMPLES = 3
@@ -86,24 +87,15 @@ def _samples(previews: Sequence[GrantPreview]) -> list[str]:
         for stream_preview in largest
         if turn < len(stream_preview.samples)
     ]
-    lines = [f"{name}: {_sample(fields)}" for name, fields in taken[:_SAMPLES]]
-    return ["for example:", *(f"  {line[:_LINE_CHARS]}" for line in lines)] if lines else []
+    lines = [f"{name}: {_sample(sample)}" for name, sample in taken[:_SAMPLES]]
+    return ["for example:", *(f"  {cut(line, _LINE_CHARS)}" for line in lines)] if lines else []
 
 
-def _sample(fields: Sequence[SampleField]) -> str:
-    """Write what tells a record apart first, and leave out what is empty."""
-    telling = [
-        field
-        for field in fields
-        if not field.is_withheld and not field.name.endswith("id") and field.value not in _EMPTY
-    ]
-    telling.sort(key=_rank)
-    return ", ".join(f"{field.name}={field.value}" for field in telling[:_SAMPLE_FIELDS])
-
-
-def _rank(field: SampleField) -> int:
-    if field.name in TITLE_FIELDS:
-        return 0
-    if field.name in PEOPLE_FIELDS:
-        return 1
-    return 2 if instant(field.value) is not None else 3
+def _sample(sample: Sample) -> str:
+    """Write the line of a record, or what else the grant shows of it if it has none."""
+    others = (
+        f"{field.name}={printable(field.value)}"
+        for field in sample.fields
+        if not field.is_withheld and field.value not in _EMPTY
+    )
+    return written_line(sample.line) or ", ".join(islice(others, _SAMPLE_FIELDS))

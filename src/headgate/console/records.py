@@ -9,18 +9,24 @@ from urllib.parse import quote, urlencode
 
 from markupsafe import Markup, escape
 
-from headgate.console.formatting import size
+from headgate.console.formatting import day, minute, size
 from headgate.console.pages import Frame, OwnerRequest, View, page, part
 from headgate.errors import NotFound
+from headgate.model.declaration import LineFields
 from headgate.model.ids import BlobId, ConnectionId, blob_id, connection_id, record_id, stream_name
 from headgate.model.instants import instant
 from headgate.model.query import BlobQuery, ExactFilter, Filter, ListQuery, Order, RecordQuery, SearchQuery
-from headgate.reading.preview import Span, StreamPlace
+from headgate.model.wire import LineBody
+from headgate.reading.preview import Span, StreamPlace, stream_line
 from headgate.text.document import title
+from headgate.text.line import beginning_of, line_body, line_fields
+from headgate.text.search import unmarked
+from headgate.text.writing import cut
 from headgate.web.replies import NO_STORE, HttpReply
 from headgate.wiring import Services
 
 _PAGE = 25
+_DAY_CHARS = len("2025-12-31")
 _PREVIEW_CHARS = 220
 _TITLE_CHARS = 160
 _SHORT_CHARS = 120
@@ -133,11 +139,12 @@ async def browse(console: Services, request: OwnerRequest) -> HttpReply:
     )
     server = await console.own_records()
     body = (await server.records(query, preview_chars=_PREVIEW_CHARS)).body()
+    declared = await stream_line(console.reads, await console.admission.owner_access(), stream, where)
     view = View(
         connection_id=where,
         source=_source(body["data"][0]) if body["data"] else _named(described, where),
         stream=stream,
-        lines=tuple(_line(row, described) for row in body["data"]),
+        lines=tuple(_line(declared, row) for row in body["data"]),
         total=body.get("meta", {}).get("window", {}).get("total"),
         filterable=usable,
         field=name,
@@ -156,15 +163,16 @@ async def show(console: Services, request: OwnerRequest) -> HttpReply:
     server = await console.own_records()
     body = (await server.record(RecordQuery(stream, key, where))).body()
     connection = ConnectionId(body["connection_id"])
-    described = (await server.stream(stream, connection)).body()
+    declared = await stream_line(console.reads, await console.admission.owner_access(), stream, connection)
+    line = _line(declared, body)
     await console.pump.flush()
     view = View(
         id=key,
-        title=_title(body, described),
+        title=line.title,
         source=_source(body),
         stream=stream,
         stream_path=stream_path(connection, stream),
-        at=_time(body, described),
+        when=line.when,
         fields=tuple(
             sorted((_field(name, value, connection) for name, value in body["data"].items()), key=_rank)
         ),
@@ -236,60 +244,46 @@ def _source(row: Mapping[str, Any]) -> str:
     return str(row.get("display_name") or row["connector_key"])
 
 
-def _time(row: Mapping[str, Any], described: Mapping[str, Any]) -> int | None:
-    """Return a record's own time; the time at which it was stored would be taken for it."""
-    own = row["data"].get(described.get("consent_time_field") or described.get("cursor_field"))
-    return instant(own) if isinstance(own, str) else None
+def _line(declared: LineFields, row: Mapping[str, Any]) -> View:
+    """Return the line of a record, and beside its title the beginning of its text; without one what else it says."""
+    data: Mapping[str, Any] = row["data"]
+    line, shown = line_body(declared, data), line_fields(declared, data)
+    text = "" if declared.text in shown else beginning_of(declared, data, _PREVIEW_CHARS)
+    if "title" not in line:
+        others = [value for name, value in data.items() if name not in shown and isinstance(value, str)]
+        text = cut(" · ".join(other for other in others if other != row["id"]), _PREVIEW_CHARS)
+    titled = {**row, "line": line}
+    return _parts(titled, row["id"], title(cast("Any", titled)), escape(text))
 
 
-def _title(row: Mapping[str, Any], described: Mapping[str, Any]) -> str:
-    """Name a record by the field that its stream declares as the title, or else as agents are shown it."""
-    # What is declared without a schema is `true` there.
-    properties: Mapping[str, Any] = described["schema"].get("properties", {})
-    schemas = (
-        (name, cast("dict[str, Any]", schema))
-        for name, schema in properties.items()
-        if isinstance(schema, dict)
-    )
-    declared = [name for name, schema in schemas if schema.get("x_pdpp_role") == "primary-title"]
-    own = [value for name in declared if isinstance(value := row["data"].get(name), str) and value.strip()]
-    return " ".join(own[0].split())[:_TITLE_CHARS] if own else title(cast("Any", row))
+def _hit(row: Mapping[str, Any]) -> View:
+    text = str(cast("Mapping[str, Any]", row.get("snippet") or {}).get("text", ""))
+    # Escaped as a whole; after that only these two tags are let through.
+    marked = escape(text).replace("&lt;mark&gt;", _MARK).replace("&lt;/mark&gt;", _MARK_END)
+    named = title(cast("Any", row))
+    shown = (marked, Markup()) if unmarked(text) == named else (named, marked)
+    return _parts(row, row["record_key"], *shown)
 
 
-def _line(row: Mapping[str, Any], described: Mapping[str, Any]) -> View:
-    named = _title(row, described)
-    texts = [
-        value
-        for value in row["data"].values()
-        if isinstance(value, str) and value != named and value != row["id"] and instant(value) is None
-    ]
-    path = record_path(row["connection_id"], row["stream"], row["id"])
-    excerpt = escape(" · ".join(texts)[:_PREVIEW_CHARS])
+def _parts(row: Mapping[str, Any], key: str, named: str, excerpt: Markup) -> View:
+    line: LineBody = row["line"]
     return View(
-        path=path,
+        path=record_path(row["connection_id"], row["stream"], key),
         title=named,
+        when=_time(line.get("time", "")),
+        amount=line.get("amount", ""),
+        people=" · ".join(filter(None, (line.get("who"), line.get("where")))),
         source=_source(row),
         stream=row["stream"],
-        at=_time(row, described),
         excerpt=excerpt,
     )
 
 
-def _hit(row: Mapping[str, Any]) -> View:
-    path = record_path(row["connection_id"], row["stream"], row["record_key"])
-    snippet = cast("Mapping[str, Any]", row.get("snippet") or {})
-    # Escaped as a whole; after that only these two tags are let through.
-    marked = (
-        escape(snippet.get("text", "")).replace("&lt;mark&gt;", _MARK).replace("&lt;/mark&gt;", _MARK_END)
-    )
-    return View(
-        path=path,
-        title=title(cast("Any", row)),
-        source=_source(row),
-        stream=row["stream"],
-        at=instant(row.get("authored_at") or ""),
-        excerpt=marked,
-    )
+def _time(written: str) -> str:
+    at = instant(written)
+    if at is None:
+        return ""
+    return day(at) if len(written) == _DAY_CHARS else minute(at)
 
 
 def _rank(field: View) -> int:

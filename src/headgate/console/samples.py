@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from headgate.console.formatting import minute
 from headgate.console.pages import View
-from headgate.model.declaration import PEOPLE_FIELDS, TITLE_FIELDS
 from headgate.model.instants import instant
 from headgate.reading.preview import GrantPreview, SampleField
+from headgate.text.writing import cut
 
 _LONG_CHARS = 60
 _SHOWN_CHARS = 120
@@ -14,11 +14,11 @@ _SHOWN_CHARS = 120
 
 def sample_table(seen: GrantPreview) -> View:
     """Lay out samples, whose records may have different fields."""
-    rows = [{field.name: field for field in sample} for sample in seen.samples]
+    rows = [{field.name: field for field in sample.fields} for sample in seen.samples]
     fields = {field.name: field for row in rows for field in row.values()}
     long = {field.name for row in rows for field in row.values() if len(field.value) > _LONG_CHARS}
     ordered = sorted(
-        fields.values(), key=lambda field: (_rank(field, is_long=field.name in long), field.name)
+        (fields[name] for name in seen.fields if name in fields), key=lambda field: field.name in long
     )
     return View(
         columns=tuple(
@@ -29,18 +29,8 @@ def sample_table(seen: GrantPreview) -> View:
     )
 
 
-def _rank(field: SampleField, *, is_long: bool) -> int:
-    if field.name in TITLE_FIELDS:
-        return 0
-    if field.name in PEOPLE_FIELDS:
-        return 1
-    return 4 if is_long else 2 if instant(field.value) is not None else 3
-
-
 def _text(field: SampleField | None) -> str:
     if field is None:
         return ""
     at = instant(field.value)
-    if at is not None:
-        return minute(at)
-    return field.value if len(field.value) <= _SHOWN_CHARS else field.value[: _SHOWN_CHARS - 1] + "…"
+    return cut(field.value, _SHOWN_CHARS) if at is None else minute(at)

@@ -199,6 +199,8 @@ class LineFields:
     unit: FieldName | None = None
     title: FieldName | None = None
     text: FieldName | None = None
+    #: What was written in another record and stands here again; no part of the line.
+    quoted: FieldName | None = None
 
     @property
     def fields(self) -> tuple[FieldName, ...]:
@@ -230,6 +232,8 @@ class StreamDeclaration:
     line: LineFields = field(default_factory=LineFields)
     #: Whose clock its times are of: UTC, a zone by name, or one of the words above.
     times: str = ZONE_UNKNOWN
+    #: The stream whose records hold all its searched words as well, in fields of the same names.
+    repeats: StreamName | None = None
 
 
 @dataclass(frozen=True, slots=True)

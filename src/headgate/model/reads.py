@@ -126,7 +126,7 @@ class RecordsRead(Read, frozen=True):
     sort: Annotated[
         Text | None,
         _arg(
-            "The sort field; - in front: descending.",
+            "Its time field; - in front: descending.",
             rest="The sort field of schema, with - in front for descending.",
         ),
     ] = None

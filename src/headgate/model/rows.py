@@ -82,6 +82,8 @@ class Aggregate(msgspec.Struct, frozen=True):
     value_count: int | None = None
     #: How the words were understood that all these records hold; None where there were none.
     understood: Understood | None = None
+    #: How many more records hold all of them, some only in quoted text; None where none is apart.
+    quoted_count: int | None = None
     #: Whether the word index is still being filled: of the records that are not in it yet only some are counted.
     is_index_building: bool = False
     #: Records that have no value in the result, because they are not what was stored.
@@ -97,6 +99,9 @@ class Snippet(msgspec.Struct, frozen=True):
     complete: bool
     #: Where the first match starts in the field, in characters.
     match_chars: int
+    #: Where the snippet itself starts, and how many characters the field has; None where that is not known.
+    start_chars: int = 0
+    size_chars: int | None = None
 
 
 class Hit(msgspec.Struct, frozen=True):
@@ -113,6 +118,8 @@ class Hit(msgspec.Struct, frozen=True):
     scores: Mapping[SearchMode, float] = {}
     #: Where a page goes on that ends with this hit.
     place: SearchPosition | None = None
+    #: Whether it holds a word only in text that it quotes.
+    is_quoted: bool = False
 
 
 class UnderstoodWord(msgspec.Struct, frozen=True):
@@ -123,8 +130,13 @@ class UnderstoodWord(msgspec.Struct, frozen=True):
     forms: tuple[str, ...] = ()
     #: Words that differ by one typing error: the word itself occurs nowhere.
     corrected: tuple[str, ...] = ()
-    #: How many of the records that were searched hold it, in any of its forms; None where that was not counted.
+    #: How many of the records that were searched hold it, in any of its forms, not only in quoted text; None where
+    #: that was not counted.
     count: int | None = None
+    #: How many more hold it only in quoted text.
+    quoted_count: int = 0
+    #: Of ``a OR b``: each alternative, and how many of the records hold it.
+    alternatives: tuple[tuple[str, int], ...] = ()
 
 
 class Understood(msgspec.Struct, frozen=True):
@@ -141,13 +153,15 @@ class SearchPage(msgspec.Struct, frozen=True):
 
     hits: tuple[Hit, ...]
     next: SearchPosition | None
-    #: How many records hold all the words; None on a later page.
+    #: How many records hold all the words in text that is not quoted; None on a later page.
     count: int | None
     #: False when only the newest matches were ranked, because there are too many.
     ranked_all: bool = True
     ranked_count: int | None = None
-    #: How many more hold enough of the words; 0 where they were not looked for.
+    #: How many more hold enough of the words, not quoted either; 0 where they were not looked for.
     partial_count: int = 0
+    #: How many more hold all or enough of the words, some of them only in quoted text.
+    quoted_count: int = 0
     understood: Understood = Understood()
     #: Records that belong here and are left out, because they are not what was stored.
     damaged: tuple[RecordId, ...] = ()

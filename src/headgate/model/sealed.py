@@ -20,6 +20,8 @@ class Kind(StrEnum):
 
     PAGE = "pg"
     CHANGES = "ch"
+    #: The end of a session of changes, from which the next one starts.
+    BOOKMARK = "bm"
     SEARCH = "se"
     WINDOW = "fw"
     RECORD_HANDLE = "rh"

@@ -25,6 +25,7 @@ class WarningCode(StrEnum):
     BUDGET_REACHED = "budget_reached"
     FILTER_PARTIAL = "filter_partial"
     VALUE_UNKNOWN = "value_unknown"
+    FILTER_EMPTY = "filter_empty"
     PERIOD_COVERED = "period_covered"
 
 
@@ -87,6 +88,15 @@ def value_unknown(field: str, near: Sequence[str]) -> ReadWarning:
         f"No record has that {field}. Near: {listed}.",
         param="filter",
         detail={"near": list(near)},
+    )
+
+
+def filter_empty(stream: str) -> ReadWarning:
+    """Build the note that a search found nothing because no visible record passes its filter."""
+    return ReadWarning(
+        WarningCode.FILTER_EMPTY,
+        f"No record of {stream} passes the filter, whatever its words.",
+        param="filter",
     )
 
 

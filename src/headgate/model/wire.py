@@ -39,6 +39,8 @@ class RecordBody(TypedDict, total=False):
     #: What the MCP tools add: the id by which ``fetch`` opens the record.
     fetch_id: str
     previews: dict[FieldName, TextPreview]
+    #: Which fields say when, who, how much and what.
+    line_fields: dict[str, Any]
     #: Related records by relation: one record, a list, or None.
     expanded: dict[str, RecordBody | ChildrenBody | None]
     links: dict[str, Any]
@@ -93,6 +95,8 @@ class PageBody(TypedDict, total=False):
     #: In the short form, for models: what all rows share.
     stream: StreamName
     sources: list[dict[str, str]]
+    #: The fields that say when, who, how much and what, in this order.
+    line: list[FieldName]
     all: dict[FieldName, Any]
 
 
@@ -144,6 +148,8 @@ class HitBody(TypedDict, total=False):
     #: "partial" where the record holds some of the words but not those that are missing.
     match: str
     missing: list[str]
+    #: True where it holds a word only in text that it quotes.
+    quoted: bool
     #: Which kind of search it is a hit of, what found it there, and how good a match it is.
     retrieval_mode: str
     retrieval_sources: list[str]
@@ -174,6 +180,8 @@ class UnderstoodWordBody(TypedDict, total=False):
 
     word: str
     count: int
+    quoted_count: int
+    alternatives: dict[str, int]
     forms: list[str]
     corrected_to: list[str]
 
@@ -189,10 +197,11 @@ class UnderstoodBody(TypedDict, total=False):
 class SearchMeta(TypedDict, total=False):
     """What to know about a page of hits."""
 
-    #: How many records hold all the words, and how many more hold most of them.
+    #: How many records the pages show; of these, how many lack words, and how many hold some only in quoted text.
     count: int | None
     count_accuracy: str
     partial_count: int
+    quoted_count: int
     understood: UnderstoodBody
     recall: RecallBody
     warnings: list[dict[str, Any]]
@@ -293,6 +302,7 @@ class AggregateBody(TypedDict, total=False):
     time_zone: str | None
     approximate: bool
     filtered_record_count: int
+    quoted_count: int
     missing_value_count: int
     unreadable_value_count: int
     value: int | float | str | None

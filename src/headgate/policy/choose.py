@@ -167,10 +167,13 @@ def no_connection(scopes: Iterable[StreamScope], connection_id: ConnectionId) ->
         for connection in scope.connections
     }
     # A connection is often named by what the owner calls it.
-    alike = {*nearest(connection_id, labels), *nearest(connection_id, labels.values())}
-    ids = sorted(labels, key=lambda name: not alike & {name, labels[name]})
+    called = [name for name, label in labels.items() if label.casefold() == connection_id.casefold()]
+    alike = nearest(connection_id, [*labels, *labels.values()], most=2 * len(labels))
+    places = {text: place for place, text in reversed([*enumerate(alike)])}
+    ids = sorted(labels, key=lambda name: min(places.get(text, len(alike)) for text in (name, labels[name])))
     message = "No connection that you may read has this id."
-    return ConnectionNotFound(f"{message}{listed('Connections', ids)}", param="connection_id")
+    found = listed("By that name", called) or listed("Connections", ids)
+    return ConnectionNotFound(f"{message}{found}", param="connection_id")
 
 
 def connector_of(scopes: Iterable[StreamScope]) -> dict[ConnectionId, tuple[ConnectorKey, str | None]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from headgate.errors import (
     HeadgateError,
@@ -274,10 +274,39 @@ def searched_scopes(allowance: Allowance, query: SearchQuery) -> tuple[StreamSco
     scopes = _named(allowance, query)
     if query.in_fields is not None:
         _check_searched(scopes, query.in_fields, _USES[query.mode])
-    return tuple(
+    searched = tuple(
         scope
         for scope in scopes
         if any(searched_fields(scope, use, query.in_fields) for use in _USES[query.mode])
+    )
+    return searched if query.streams is not None else tuple(_without_repeats(searched, query))
+
+
+def _without_repeats(scopes: Sequence[StreamScope], query: SearchQuery) -> Iterator[StreamScope]:
+    """Leave out a stream on connections where another that is searched as well has all its words.
+
+    The grants and the query decide alone, whatever is stored.
+    """
+    for scope in scopes:
+        repeated = {
+            connection.id
+            for other in scopes
+            if _has_words_of(other, scope, query)
+            for connection in other.connections
+        }
+        rest = [connection for connection in scope.connections if connection.id not in repeated]
+        if rest:
+            yield scope if len(rest) == len(scope.connections) else scope.among(rest)
+
+
+def _has_words_of(scope: StreamScope, other: StreamScope, query: SearchQuery) -> bool:
+    """Return whether a stream shows every record that another repeats, and all fields in which that is searched."""
+    if (scope.connector_key, scope.stream) != (other.connector_key, other.declaration.repeats):
+        return False
+    is_whole = scope.time is None and scope.resources is None
+    return is_whole and all(
+        set(searched_fields(other, use, query.in_fields)) <= set(searched_fields(scope, use, query.in_fields))
+        for use in _USES[query.mode]
     )
 
 
@@ -307,6 +336,16 @@ def searched_fields(scope: StreamScope, use: Use, names: Sequence[FieldName] | N
     return usable if names is None else tuple(name for name in usable if name in names)
 
 
+def quoted_fields(
+    scope: StreamScope, searched: Sequence[FieldName], names: Sequence[FieldName] | None
+) -> tuple[FieldName, ...]:
+    """Return those of the searched fields that hold quoted text: none if they were named, or are all there is."""
+    if names is not None:
+        return ()
+    quoted = tuple(name for name in searched if name == scope.declaration.line.quoted)
+    return quoted if len(quoted) < len(searched) else ()
+
+
 def _check_searched(scopes: Sequence[StreamScope], names: Sequence[FieldName], uses: Sequence[Use]) -> None:
     """Refuse a name that no searched stream has as a field, or only as one that cannot be searched."""
     if not names:
@@ -322,7 +361,8 @@ def word_condition(scope: StreamScope, query: AggregateQuery) -> WordCondition |
     """Resolve the words that counted records hold, and the fields that hold them."""
     if query.q is None:
         return None
-    return WordCondition(parse_terms(query.q), _text_fields(scope, query.in_fields, "q"))
+    fields = _text_fields(scope, query.in_fields, "q")
+    return WordCondition(parse_terms(query.q), fields, quoted_fields(scope, fields, query.in_fields))
 
 
 def text_value(scope: StreamScope, query: AggregateQuery) -> TextValue | None:
@@ -330,7 +370,9 @@ def text_value(scope: StreamScope, query: AggregateQuery) -> TextValue | None:
     if query.extract is None:
         return None
     fields = _text_fields(scope, query.in_fields, "extract")
-    return TextValue(phrase_of(query.extract.after), query.extract.type, fields)
+    quoted = quoted_fields(scope, fields, query.in_fields)
+    own = tuple(name for name in fields if name not in quoted)
+    return TextValue(phrase_of(query.extract.after), query.extract.type, own)
 
 
 def _text_fields(scope: StreamScope, names: Sequence[FieldName] | None, param: str) -> tuple[FieldName, ...]:

@@ -502,6 +502,9 @@ def _search_reach(
         tuple(authorize(scope, name, use).name for name in clauses.searched_fields(scope, use, in_fields))
         for use in (Use.LEXICAL_SEARCH, Use.SEMANTIC_SEARCH)
     )
+    quoted = clauses.quoted_fields(scope, searched, in_fields)
+    # By meaning a quoted text is as near as the one that it quotes, which would be found twice.
+    compared = tuple(name for name in compared if name not in quoted)
     time_field = scope.declaration.consent_time_field or scope.declaration.cursor_field
     shows_time = time_field in scope.capability.fields
-    return SearchReach(scope.reach(fields), searched, shows_time, compared)
+    return SearchReach(scope.reach(fields), searched, shows_time, compared, quoted)

@@ -12,15 +12,15 @@ from headgate.model.rows import Aggregate, Group
 from headgate.model.warning import ReadWarning, index_building, records_damaged
 from headgate.policy.decide import decide_aggregate
 from headgate.reading.empty_answers import empty_notes
-from headgate.reading.home import CurrentRead, Served, meta
+from headgate.reading.home import CurrentRead, Served, meta, short_meta
 from headgate.reading.links import aggregate_link
 from headgate.reading.port import Body
 from headgate.reading.search import understood_body
 from headgate.reading.stream_facts import read_coverage
 
 
-async def aggregate(read: CurrentRead, query: AggregateQuery) -> Served:
-    """Compute a number, or one for each group."""
+async def aggregate(read: CurrentRead, query: AggregateQuery, page_bytes: int | None) -> Served:
+    """Compute a number, or one for each group; with ``page_bytes`` in the short form."""
     decision = decide_aggregate(read.decisions.allowance, query)
     plan, (scope,) = decision.plan, decision.scopes
     # Words are looked for in the thread of searches.
@@ -36,7 +36,21 @@ async def aggregate(read: CurrentRead, query: AggregateQuery) -> Served:
         body |= await read_coverage(read, scope)
     fields = _aggregated_fields(plan)
     shown = [Disclosed(connection, query.stream, fields) for connection in plan.reach.connection_ids]
-    return Served(body, (*shown, *compared))
+    return Served(body if page_bytes is None else _short(body), (*shown, *compared))
+
+
+def _short(body: Body) -> Body:
+    """Leave out the members that say nothing, and what repeats the call."""
+    telling = {
+        name: value
+        for name, value in body.items()
+        if name == "value" or (value is not None and name not in {"approximate", "limit", "links", "meta"})
+    }
+    for gap in ("missing_value_count", "unreadable_value_count"):
+        if not telling.get(gap):
+            telling.pop(gap, None)
+    notes = short_meta(body["meta"])
+    return {**telling, "meta": notes} if notes else telling
 
 
 def _meta(read: CurrentRead, numbers: Aggregate, notes: tuple[ReadWarning, ...]) -> Body | msgspec.Raw:
@@ -64,6 +78,8 @@ def _body(query: AggregateQuery, plan: AggregatePlan, numbers: Aggregate) -> Bod
     }
     if query.q is not None:
         body["q"] = query.q
+    if numbers.quoted_count is not None:
+        body["quoted_count"] = numbers.quoted_count
     if query.in_fields is not None:
         body["in"] = list(query.in_fields)
     if query.extract is not None:

@@ -9,7 +9,7 @@ from headgate.model.declaration import FieldKind
 from headgate.model.ids import FieldName
 from headgate.model.plan import AggregatePlan
 from headgate.model.query import ExactFilter, Filter, Metric
-from headgate.model.warning import ReadWarning, period_covered, value_unknown
+from headgate.model.warning import ReadWarning, filter_empty, period_covered, value_unknown
 from headgate.policy.allowance import StreamScope
 from headgate.policy.capability import Use
 from headgate.policy.decide import whole
@@ -21,12 +21,40 @@ from headgate.reading.stream_facts import count_of, coverage_of, read_summaries
 _MOST_RECORDS = 50_000
 _MOST_VALUES = 1_000
 _VALUE_CHARS = 60
+#: A search of more streams that found nothing says nothing of them.
+_MOST_STREAMS = 3
+
+
+async def search_notes(
+    read: CurrentRead, scopes: Sequence[StreamScope], filters: Sequence[Filter]
+) -> tuple[tuple[ReadWarning, ...], tuple[Disclosed, ...]]:
+    """Say the same of a search that found nothing in few streams, and where its filter alone lets no record through."""
+    notes: list[ReadWarning] = []
+    shown: list[Disclosed] = []
+    for scope in scopes if len(scopes) <= _MOST_STREAMS else ():
+        name = scope.stream if len(scopes) == 1 else f"{scope.stream} of {scope.connector_key}"
+        of_stream, compared = await empty_notes(read, scope, filters, name)
+        # Where a value of the filter is unknown, that says it.
+        if filters and not compared and not await _count(read, scope, filters):
+            notes.append(filter_empty(name))
+        notes += of_stream
+        shown += compared
+    return tuple(notes), tuple(shown)
+
+
+async def _count(read: CurrentRead, scope: StreamScope, filters: Sequence[Filter]) -> int:
+    plan = AggregatePlan(whole(scope), Metric.COUNT, filters=tuple(filters))
+    async with read.home.computations.of(read.context.access):
+        return (await read.home.store.aggregate(plan)).filtered_record_count
 
 
 async def empty_notes(
-    read: CurrentRead, scope: StreamScope, filters: Sequence[Filter]
+    read: CurrentRead, scope: StreamScope, filters: Sequence[Filter], name: str | None = None
 ) -> tuple[tuple[ReadWarning, ...], tuple[Disclosed, ...]]:
-    """Say what may have been meant, and of which period every record is there; with the fields whose values that shows."""
+    """Say what may have been meant, and of which period every record is there; with the fields whose values that shows.
+
+    ``name`` is what the stream is called in the notes, if several have its name.
+    """
     summaries = await read_summaries(read, (scope,))
     notes: list[ReadWarning] = []
     named: list[FieldName] = []
@@ -39,7 +67,7 @@ async def empty_notes(
                     named.append(condition.field)
     coverage = coverage_of(scope, summaries).get("coverage")
     if coverage is not None:
-        notes.append(period_covered(scope.stream, coverage.get("start"), coverage.get("end")))
+        notes.append(period_covered(name or scope.stream, coverage.get("start"), coverage.get("end")))
     shown = (
         Disclosed(connection.id, scope.stream, tuple(named)) for connection in scope.connections if named
     )

@@ -377,6 +377,15 @@ def bounded(plan: _Limited, most: int | None) -> _Limited:
     return plan if most is None else structs.replace(plan, limit=min(plan.limit, most))
 
 
+def short_meta(meta: Body | msgspec.Raw) -> Body:
+    """Leave out of a ``meta`` what says nothing."""
+    if isinstance(meta, msgspec.Raw):
+        # It was encoded beforehand, because it says nothing.
+        return {}
+    is_counted = meta.get("count", {}).get("kind") != "none"
+    return {name: value for name, value in meta.items() if value and (name != "count" or is_counted)}
+
+
 def times_of(scopes: Sequence[StreamScope]) -> Body:
     """Return the member of ``meta`` that says whose clock the visible times of some streams are of; none if none is."""
     clocks: dict[str, dict[ConnectorKey, None]] = {}

@@ -88,11 +88,13 @@ class LocalResourceServer(msgspec.Struct):
         """Read a part of one text field."""
         return self._answer(window, query)
 
-    def aggregate(self, query: AggregateQuery) -> CoroutineType[Any, Any, ReadAnswer]:
+    def aggregate(
+        self, query: AggregateQuery, *, page_bytes: int | None = None
+    ) -> CoroutineType[Any, Any, ReadAnswer]:
         """Compute a number, or one for each group."""
         phrase = None if query.extract is None else f'"{query.extract.after}"'
         words = " ".join(filter(None, (query.q, phrase)))
-        return self._answer(aggregate, query, words=self._logged(words or None))
+        return self._answer(aggregate, query, page_bytes, words=self._logged(words or None))
 
     def search(
         self, query: SearchQuery, *, line_chars: int | None = None, page_bytes: int | None = None

@@ -51,6 +51,8 @@ class RecordRow(msgspec.Struct):
     fetch_id: str | msgspec.UnsetType = msgspec.UNSET
     previews: Body | msgspec.UnsetType = msgspec.UNSET
     expanded: Body | msgspec.UnsetType = msgspec.UNSET
+    #: Which fields say when, who, how much and what; of a single record, for a surface that shortens texts.
+    line_fields: Body | msgspec.UnsetType = msgspec.UNSET
     links: Body | msgspec.UnsetType = msgspec.UNSET
     meta: Body | msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
@@ -153,6 +155,8 @@ class ResourceServer(Protocol):
     ) -> ReadAnswer:
         """Read one record: its envelope with ``links`` and ``meta``; ``preview_chars`` as in `records`.
 
+        With ``preview_chars`` the envelope also has ``line_fields``: which fields say when, who, how much and what.
+
         A query with ``key_digest`` has only the beginning of the key; the server finds the key among those that
         the access may read. A server that knows nothing of such queries is not sent any.
 
@@ -175,8 +179,12 @@ class ResourceServer(Protocol):
         """
         ...
 
-    async def aggregate(self, query: AggregateQuery) -> ReadAnswer:
-        """Compute a number, or one for each group, over all granted connections: ``aggregation``."""
+    async def aggregate(self, query: AggregateQuery, *, page_bytes: int | None = None) -> ReadAnswer:
+        """Compute a number, or one for each group, over all granted connections: ``aggregation``.
+
+        With ``page_bytes`` the document is in a short form for models, without members that say nothing; the number of
+        groups does not depend on it.
+        """
         ...
 
     async def search(

@@ -9,13 +9,17 @@ from typing import Any, TypeAlias
 import msgspec
 
 from headgate.audit.journal import ANSWERED, Disclosed, Disclosure, disclosed
+from headgate.model.declaration import LineFields
 from headgate.model.grant import Access, AccessMode, Grant, StreamGrant, TokenKind
 from headgate.model.ids import ClientId, ConnectionId, FieldName, GrantId, RequestId, StreamName, SubjectId
 from headgate.model.plan import PagePlan
 from headgate.model.query import Count
+from headgate.model.wire import LineBody
 from headgate.policy.allowance import StreamScope, allow
+from headgate.policy.choose import on_connection
 from headgate.policy.resolve import Terms
 from headgate.reading.home import ReadableHome
+from headgate.text.line import line_body
 
 SAMPLES = 3
 _PREVIEW_CHARS = 160
@@ -31,6 +35,14 @@ class SampleField:
 
 
 @dataclass(frozen=True, slots=True)
+class Sample:
+    """One record, whole as the owner sees it, and the line that the grant would show of it."""
+
+    fields: tuple[SampleField, ...]
+    line: LineBody
+
+
+@dataclass(frozen=True, slots=True)
 class GrantPreview:
     """What would be shown of one stream."""
 
@@ -40,7 +52,9 @@ class GrantPreview:
     #: Microseconds since 1970; None where no record has a time.
     earliest: int | None
     latest: int | None
-    samples: tuple[tuple[SampleField, ...], ...]
+    #: The fields of samples, in the order of the line: when, who, how much and what come first.
+    fields: tuple[FieldName, ...]
+    samples: tuple[Sample, ...]
 
 
 async def preview(
@@ -77,12 +91,13 @@ async def preview(
 async def _stream(
     services: ReadableHome, scope: StreamScope, granted: StreamGrant, terms: Terms
 ) -> tuple[GrantPreview, tuple[Disclosed, ...]]:
-    fields = tuple(scope.declaration.fields)
+    fields = tuple(scope.capability.fields)
     plan = PagePlan(
         scope.reach(fields), SAMPLES, count=Count.EXACT, with_extent=True, preview_chars=_PREVIEW_CHARS
     )
     page = await services.store.page(plan)
-    samples = tuple(_sample(record.body, fields, granted) for record in page.records)
+    line = scope.declaration.line
+    samples = tuple(_sample(record.body, fields, granted, line) for record in page.records)
     extent = page.extent
     stream_preview = GrantPreview(
         granted,
@@ -90,17 +105,21 @@ async def _stream(
         page.count or 0,
         None if extent is None else extent.earliest,
         None if extent is None else extent.latest,
+        fields,
         samples,
     )
     return stream_preview, disclosed(page.records, fields) if page.records else ()
 
 
-def _sample(body: bytes, fields: Sequence[FieldName], granted: StreamGrant) -> tuple[SampleField, ...]:
-    values: dict[str, Any] = msgspec.json.decode(body)
-    return tuple(
-        SampleField(name, _text(values[name]), name not in granted.fields)
-        for name in fields
-        if name in values
+def _sample(body: bytes, fields: Sequence[FieldName], granted: StreamGrant, line: LineFields) -> Sample:
+    values: dict[FieldName, Any] = msgspec.json.decode(body)
+    return Sample(
+        tuple(
+            SampleField(name, _text(values[name]), name not in granted.fields)
+            for name in fields
+            if name in values
+        ),
+        line_body(line, {name: value for name, value in values.items() if name in granted.fields}),
     )
 
 
@@ -126,6 +145,14 @@ def _whole(terms: Terms) -> Grant:
         streams=streams,
         issued_at=0,
     )
+
+
+async def stream_line(
+    services: ReadableHome, access: Access, stream: StreamName, connection_id: ConnectionId
+) -> LineFields:
+    """Return which fields say in one line what a record of a stream is."""
+    scopes = on_connection((await services.decisions(access)).allowance.scopes, connection_id)
+    return next((scope.declaration.line for scope in scopes if scope.stream == stream), LineFields())
 
 
 #: The first and the last time, in microseconds since 1970.

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from headgate.audit.journal import Disclosed, ShownRecord, disclosed
 from headgate.errors import NotFound
-from headgate.model.declaration import Cardinality
+from headgate.model.declaration import Cardinality, LineFields
 from headgate.model.ids import FieldName, RecordId, StreamName, is_blob_id
 from headgate.model.instants import iso
 from headgate.model.plan import ExpandPlan, PagePlan
@@ -36,19 +36,19 @@ from headgate.reading.home import (
     labels_of,
     meta,
     only,
+    short_meta,
     time_field,
     times_of,
     with_whole_key,
 )
 from headgate.reading.port import Body, ReadAnswer, RecordRow, Row, ShowRecord
+from headgate.text.records import telling
 
-_NONCE_BYTES = 8
 #: From so many rows on, a value that all of them have stands above them.
 _ROWS = 3
 _SHARED_BYTES = 80
-#: The end of the name of a field that has a number as its source wrote it.
-_TWIN = "_text"
 _read_data = msgspec.json.Decoder(dict[str, Any]).decode
+_LINE_PARTS = ("time", "where", "amount", "unit", "title", "text")
 _BLOB_MARK = b'"blob_id"'
 
 
@@ -60,6 +60,7 @@ async def page(read: CurrentRead, query: ListQuery, form: PageForm) -> Served:
     token = None
     if rows_page.next is not None:
         token = cursors.seal_position(read.home.seals(), rows_page.next, decision.binding)
+    line = decision.scopes[0].declaration.line
     encoded = _marked(labels, form.preview_chars)
     rows = await draw(
         _size_of(rows_page.records), record_rows, rows_page.records, labels, plan.expand, encoded
@@ -70,12 +71,12 @@ async def page(read: CurrentRead, query: ListQuery, form: PageForm) -> Served:
         notes, compared = await empty_notes(read, decision.scopes[0], plan.filters)
         body["meta"] = _page_meta(read, rows_page, decision, (*shortage, *notes))
         if form.page_bytes is not None:
-            body = _short_page(body, query.stream, labels)
+            body = _short_page(body, query.stream, labels, line)
         return Served(body, compared)
     body["meta"] = _page_meta(read, rows_page, decision, shortage)
     if form.page_bytes is not None:
         body["meta"] |= times_of(decision.scopes)
-        body = _short_page(body, query.stream, labels, query.fields or ())
+        body = _short_page(body, query.stream, labels, line, query.fields or ())
     disclosures = records_shown(rows_page.records, plan.reach.fields, plan.expand)
     return Served(body, (*disclosures, *_extent_shown(body["meta"], plan, decision.scopes[0])))
 
@@ -142,7 +143,7 @@ async def changes(read: CurrentRead, query: ChangesQuery, form: PageForm) -> Ser
         token = cursors.seal_session(seals, session, decision.binding)
     body = _list_body(query, rows, token)
     if token is None:
-        bookmark = Bookmark(changed.horizon, secrets.token_bytes(_NONCE_BYTES))
+        bookmark = Bookmark(changed.horizon, secrets.token_bytes(cursors.NONCE_BYTES))
         binding = cursors.bookmark_binding(allowance, query)
         body["next_changes_since"] = cursors.seal_bookmark(seals, bookmark, binding)
     cut = (page_cut(len(changed.entries)),) if changed.is_cut and form.page_bytes is None else ()
@@ -150,7 +151,8 @@ async def changes(read: CurrentRead, query: ChangesQuery, form: PageForm) -> Ser
         cut = read.shortage(len(changed.entries))
     body["meta"] = read.meta((*decision.warnings, *cut, *records_damaged(changed.damaged)))
     if form.page_bytes is not None:
-        body = _short_page(body, query.stream, labels, query.fields or ())
+        line = decision.scopes[0].declaration.line
+        body = _short_page(body, query.stream, labels, line, query.fields or ())
     return Served(body, disclosed(changed.entries, decision.plan.reach.fields))
 
 
@@ -168,8 +170,19 @@ async def record(
     (row,) = await draw(size, record_rows, (entry,), labels, plan.expand, encoded)
     row.links = {"self": links.record_link(query)}
     row.meta = read.meta((*shortage, *records_damaged(_damaged_children(entry))))
+    if preview_chars is not None:
+        row.line_fields = _line_fields(scopes[0].declaration.line, plan.reach.fields)
     served = Served(row, records_shown((entry,), plan.reach.fields, plan.expand))
     return served if show is None else await draw(size, _as_shown, read, served, show)
+
+
+def _line_fields(line: LineFields, shown: Collection[FieldName]) -> Body:
+    """Name the fields of a stream's line that an answer shows."""
+    parts: Body = {
+        part: name for part in _LINE_PARTS if (name := getattr(line, part)) is not None and name in shown
+    }
+    who = [name for name in line.who if name in shown]
+    return parts | {"who": who} if who else parts
 
 
 def _as_shown(read: CurrentRead, served: Served, show: ShowRecord) -> Served:
@@ -219,11 +232,16 @@ def _damaged_children(record: Record) -> list[RecordId]:
 # The short form of a page
 
 
-def _short_page(body: Body, stream: StreamName, labels: Labels, named: Collection[str] = ()) -> Body:
-    """Return a page in the short form; fields that were ``named`` stay, whatever they say."""
+def _short_page(
+    body: Body, stream: StreamName, labels: Labels, line: LineFields, named: Collection[str] = ()
+) -> Body:
+    """Return a page in the short form; fields that were ``named`` stay, whatever they say.
+
+    A row begins with its title, because hosts cut what is long; ``line`` names the fields in the order of a table.
+    """
     rows: list[Row] = body["data"]
     records = [row for row in rows if isinstance(row, RecordRow)]
-    values = [_telling(_read_data(row.data), row.id, named) for row in records]
+    values = [_titled(line, telling(_read_data(row.data), row.id, named)) for row in records]
     shared = _shared(values) if len(values) == len(rows) else {}
     for row, data in zip(records, values, strict=True):
         _shorten(row, {name: value for name, value in data.items() if name not in shared})
@@ -232,33 +250,25 @@ def _short_page(body: Body, stream: StreamName, labels: Labels, named: Collectio
             for member in ("object", "stream", "connector_key", "display_name", "emitted_at"):
                 row.pop(member, None)
     connections = dict.fromkeys(_connection_of(row) for row in rows)
+    order = [name for name in line.fields if any(name in data for data in values) and name not in shared]
     return {
         "object": "list",
         "stream": stream,
         "sources": [labels.of(connection) for connection in connections],
+        **({"line": order} if order else {}),
         **({"all": shared} if shared else {}),
         "data": rows,
         **{name: body[name] for name in ("has_more", "next_cursor", "next_changes_since") if name in body},
-        "meta": _short_meta(body["meta"]),
+        "meta": short_meta(body["meta"]),
     }
+
+
+def _titled(line: LineFields, data: Body) -> Body:
+    return {line.title: data[line.title], **data} if line.title in data else data
 
 
 def _connection_of(row: Row) -> Any:
     return row.connection_id if isinstance(row, RecordRow) else row["connection_id"]
-
-
-def _telling(data: Mapping[str, Any], key: str, named: Collection[str]) -> Body:
-    """Leave out what a row says already or what says nothing: nulls, the key, and the text beside a number."""
-    return {
-        name: value
-        for name, value in data.items()
-        if name in named
-        or (
-            value is not None
-            and not (name == "id" and isinstance(value, str) and key.startswith(value))
-            and not (name.endswith(_TWIN) and isinstance(data.get(name.removesuffix(_TWIN)), int | float))
-        )
-    }
 
 
 def _shared(values: Sequence[Body]) -> Body:
@@ -283,14 +293,6 @@ def _shorten(row: RecordRow, data: Body) -> None:
             name: {fact: value for fact, value in known.items() if fact != "digest"}
             for name, known in row.previews.items()
         }
-
-
-def _short_meta(meta: Body | msgspec.Raw) -> Body:
-    if isinstance(meta, msgspec.Raw):
-        # It was encoded beforehand, because it says nothing.
-        return {}
-    is_counted = meta.get("count", {}).get("kind") != "none"
-    return {name: value for name, value in meta.items() if value and (name != "count" or is_counted)}
 
 
 # Rows

@@ -278,9 +278,10 @@ class RemoteResourceServer:
             raise
         return _bearer(answer.content)
 
-    async def aggregate(self, query: AggregateQuery) -> ReadAnswer:
+    async def aggregate(self, query: AggregateQuery, *, page_bytes: int | None = None) -> ReadAnswer:
         """Ask for a number; one of all records is none of those that hold some words."""
-        answer = await self._read(links.aggregate_link(query), _Number, _Groups)
+        prefer = _preferring(None, page_bytes)
+        answer = await self._read(links.aggregate_link(query), _Number, _Groups, prefer=prefer)
         if query.q is not None or query.extract is not None:
             about = _understood(answer, _Narrowed)
             if (about.q, about.in_fields, about.extract) != (query.q, query.in_fields, query.extract):

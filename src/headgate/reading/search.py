@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -13,27 +13,53 @@ from headgate.audit.journal import Disclosed, disclosed
 from headgate.model.declaration import LineFields
 from headgate.model.ids import FieldName
 from headgate.model.instants import iso
-from headgate.model.plan import LINE_CHARS, SearchPlan, SearchPosition
+from headgate.model.plan import HIT_CHARS, SearchPlan, SearchPosition
 from headgate.model.query import SearchMode, SearchQuery
 from headgate.model.rows import Hit, SearchPage, Snippet, Understood
-from headgate.model.warning import index_building, records_damaged, search_partial
+from headgate.model.warning import ReadWarning, index_building, records_damaged, search_partial
 from headgate.model.wire import LineBody
 from headgate.policy import cursors
 from headgate.policy.allowance import StreamScope
 from headgate.policy.decide import Decision, decide_search
+from headgate.reading.empty_answers import search_notes
 from headgate.reading.home import CurrentRead, Labels, Served, bounded, labels_of, time_field, times_of
 from headgate.reading.links import record_path, search_link, search_path, window_path
 from headgate.reading.port import Body
-from headgate.text.line import beginning_of, line_body, line_fields
+from headgate.text.line import beginning_of, line_body, line_fields, undated
 from headgate.text.search import cut_marked, unmarked
-from headgate.text.writing import ELLIPSIS
+from headgate.text.writing import ELLIPSIS, with_whole_words
 
 _SCORE_KINDS = {SearchMode.LEXICAL: "relevance", SearchMode.SEMANTIC: "cosine_similarity"}
-#: The first hits show as much of a text as a line does; the others less.
-_FIRST_HITS = 5
-_LATER_CHARS = 120
+#: A page that has so many hits with all the words ends before those that lack some; any page ends before those that
+#: hold fewer than half as many words as its first.
+_ENOUGH_HITS = 5
+#: The rank of a match in a person or a place, which the line of the record names.
+_IN_LINE = 3
 #: What a surface adds to a hit: its id, and its address.
 _HIT_BYTES = 160
+
+
+class _Room(NamedTuple):
+    """How many characters of its text a hit shows: of a long one, and of one that is whole."""
+
+    cut_chars: int
+    whole_chars: int
+
+    def of(self, size_chars: int | None) -> int:
+        """Return the room for a text of a size; a size that is not known is large."""
+        is_short = size_chars is not None and size_chars <= self.whole_chars
+        return self.whole_chars if is_short else self.cut_chars
+
+
+#: How much of its text a hit shows, by its place on the page: of a long one, and up to what length it is whole.
+_FIRST_ROOMS = (
+    _Room(HIT_CHARS, HIT_CHARS),
+    _Room(360, HIT_CHARS),
+    _Room(280, 360),
+    _Room(240, 320),
+    _Room(160, 320),
+)
+_LATER_ROOM = _Room(120, 160)
 
 
 @dataclass(slots=True)
@@ -43,7 +69,7 @@ class _PageHit:
     hit: Hit
     row: Body
     fields: tuple[FieldName, ...]
-    alike: list[Hit] = field(default_factory=list[Hit])
+    alike: list[_PageHit] = field(default_factory=list["_PageHit"])
 
 
 async def search(
@@ -51,7 +77,7 @@ async def search(
 ) -> Served:
     """Find records; with ``line_chars`` hits have the lines of their records, and with ``page_bytes`` little else."""
     if page_bytes is not None:
-        line_chars = line_chars or LINE_CHARS
+        line_chars = line_chars or HIT_CHARS
         query = query if query.collapse is not None else replace(query, collapse=True)
     allowance, seals = read.decisions.allowance, read.home.seals()
     decision = decide_search(allowance, query, seals, line_chars=line_chars)
@@ -63,18 +89,28 @@ async def search(
     short_chars = None if page_bytes is None else line_chars
     has_lines = line_chars is not None or bool(query.collapse)
     drawing = _Drawing(
-        decision.scopes, labels_of(allowance, decision.scopes), query, short_chars, has_lines=has_lines
+        decision.scopes,
+        labels_of(allowance, decision.scopes),
+        query,
+        short_chars,
+        has_lines=has_lines,
+        absent=frozenset(
+            word.word
+            for word in page.understood.words
+            if word.corrected or (word.count == 0 and not word.quoted_count)
+        ),
     )
     hits, after = _on_page(page, plan.limit, drawing, page_bytes)
+    notes, compared = await _empty_notes(read, decision, page)
     token = None if after is None else cursors.seal_hit(seals, after, decision.binding)
     body: Body = {
         "object": "list",
         "data": [hit.row for hit in hits],
         "has_more": token is not None,
-        "meta": _meta(read, decision, plan, page, len(hits), is_short=page_bytes is not None),
+        "meta": _meta(read, decision, plan, page, len(hits), notes, is_short=page_bytes is not None),
     }
     if page_bytes is not None:
-        body["meta"] |= times_of(decision.scopes)
+        body["meta"] |= times_of(drawing.scopes_of(hits))
     else:
         next_link = None if token is None else search_link(query, token)
         body |= {"url": search_path(query.mode), "links": {"self": search_link(query), "next": next_link}}
@@ -82,7 +118,16 @@ async def search(
         body["meta"]["in"] = list(query.in_fields)
     if token is not None:
         body["next_cursor"] = token
-    return Served(body, _hits_shown(hits))
+    return Served(body, (*_hits_shown(hits), *compared))
+
+
+async def _empty_notes(
+    read: CurrentRead, decision: Decision[SearchPlan], page: SearchPage
+) -> tuple[tuple[ReadWarning, ...], tuple[Disclosed, ...]]:
+    plan = decision.plan
+    if page.hits or page.count or page.partial_count or page.quoted_count or plan.after is not None:
+        return (), ()
+    return await search_notes(read, decision.scopes, plan.filters)
 
 
 def _bounded(plan: SearchPlan, most: int | None) -> SearchPlan:
@@ -101,14 +146,25 @@ class _Drawing:
     #: How much a hit of the short form shows of a text; None for the long form.
     short_chars: int | None
     has_lines: bool
+    #: Words that no record holds: the head of a page says so, and its hits need not.
+    absent: frozenset[str] = frozenset()
 
     def streams(self) -> dict[tuple[str, str], StreamScope]:
         return {
             (connection.id, scope.stream): scope for scope in self.scopes for connection in scope.connections
         }
 
-    def draw(self, hit: Hit, scope: StreamScope, *, is_first: bool = True) -> _PageHit:
-        """Write a hit; one that is not among the first of its page shows less of its text."""
+    def scopes_of(self, hits: Sequence[_PageHit]) -> list[StreamScope]:
+        """Return the scopes that some hits are of."""
+        shown = {(drawn.hit.record.connection_id, drawn.hit.record.stream) for drawn in hits}
+        return [
+            scope
+            for scope in self.scopes
+            if any((connection.id, scope.stream) in shown for connection in scope.connections)
+        ]
+
+    def draw(self, hit: Hit, scope: StreamScope, place: int = 0) -> _PageHit:
+        """Write a hit as it stands at a place of its page: later ones show less of their text."""
         matched = _matched_fields(hit, scope)
         if not self.has_lines:
             return _PageHit(hit, _hit_row(hit, self.labels, self.query.mode), matched)
@@ -119,9 +175,9 @@ class _Drawing:
         if self.short_chars is None:
             row = {**_hit_row(hit, self.labels, self.query.mode), "line": line}
             return _PageHit(hit, row, tuple(dict.fromkeys((*matched, *of_line))))
-        chars = self.short_chars if is_first else min(self.short_chars, _LATER_CHARS)
-        evidence = _evidence(hit, declared, line, chars) or _beginning(hit, declared, data, line, chars)
-        row = {"line": line, **_short_row(hit, self.labels, self.query.mode), **evidence}
+        room = _room_at(place, self.short_chars)
+        evidence = _evidence(hit, declared, line, room) or _beginning(hit, declared, data, line, room)
+        row = {"line": line, **_short_row(hit, self.labels, self.query.mode, self.absent), **evidence}
         texts = [evidence["snippet"]["field"]] if evidence else []
         return _PageHit(hit, row, tuple(dict.fromkeys((*texts, *of_line))))
 
@@ -132,7 +188,7 @@ def _on_page(
     """Choose the hits of a page, and say where the next one begins.
 
     Hits that are alike are shown as one, and a page for a model ends before it gets too large, and before the hits
-    that lack words if it began with one that has all.
+    that lack words if enough of them have all.
     """
     streams = drawing.streams()
     hits: list[_PageHit] = []
@@ -144,11 +200,11 @@ def _on_page(
         # Taken before later hits show less: those that are alike are so wherever they stand.
         likeness = _likeness(drawn) if drawing.query.collapse else None
         if likeness in same:
-            same[likeness].alike.append(hit)
+            same[likeness].alike.append(drawn)
             continue
-        if len(hits) >= _FIRST_HITS:
-            drawn = drawing.draw(hit, scope, is_first=False)
-        is_apart = page_bytes is not None and bool(hits) and bool(hit.missing) and not hits[0].hit.missing
+        if hits:
+            drawn = drawing.draw(hit, scope, len(hits))
+        is_apart = page_bytes is not None and bool(hits) and _is_apart(hit, hits, page.understood)
         if space is not None:
             space -= _size(drawn)
         is_full = len(hits) == limit or (space is not None and space < 0)
@@ -160,14 +216,30 @@ def _on_page(
     return _with_alike(hits), page.next
 
 
+def _is_apart(hit: Hit, hits: Sequence[_PageHit], understood: Understood) -> bool:
+    """Return whether a hit is so much worse than the first of its page that it comes with the cursor."""
+    first = hits[0].hit
+    if len(hits) >= _ENOUGH_HITS and _tier(hit) > _tier(first):
+        return True
+    word_count = len(understood.words)
+    return 2 * (word_count - len(hit.missing)) < word_count - len(first.missing)
+
+
+def _tier(hit: Hit) -> int:
+    """Return which part of the order a hit is in: those that lack words are last."""
+    return 2 if hit.missing else int(hit.is_quoted)
+
+
 def _size(drawn: _PageHit) -> int:
     return len(msgspec.json.encode(drawn.row)) + 2 * len(drawn.hit.record.id.encode()) + _HIT_BYTES
 
 
 def _likeness(drawn: _PageHit) -> bytes:
-    """Write what a reader sees of a hit but its time and its id."""
+    """Write what a reader sees of a hit but its time and its id; of a payment, whatever month it is for."""
     row = drawn.row
     line = {part: text for part, text in row["line"].items() if part != "time"}
+    if "amount" in line and "title" in line:
+        line["title"] = undated(line["title"])
     snippet = row.get("snippet", {})
     return msgspec.json.encode(
         (
@@ -177,6 +249,7 @@ def _likeness(drawn: _PageHit) -> bytes:
             snippet.get("field"),
             snippet.get("text"),
             row.get("missing"),
+            row.get("quoted"),
         )
     )
 
@@ -184,8 +257,13 @@ def _likeness(drawn: _PageHit) -> bytes:
 def _with_alike(hits: list[_PageHit]) -> list[_PageHit]:
     for drawn in hits:
         if drawn.alike:
-            times = sorted(hit.authored_at for hit in drawn.alike if hit.authored_at is not None)
-            span = {"earliest": iso(times[0]), "latest": iso(times[-1])} if times else {}
+            timed = [
+                (other.hit.authored_at, other) for other in drawn.alike if other.hit.authored_at is not None
+            ]
+            timed.sort(key=lambda entry: entry[0])
+            ends = {"earliest": timed[0], "latest": timed[-1]} if timed else {}
+            # As the line writes it: whose clock it is of is known to the source alone.
+            span = {end: other.row["line"].get("time") or iso(time) for end, (time, other) in ends.items()}
             drawn.row["alike"] = {"count": len(drawn.alike), **span}
     return hits
 
@@ -208,44 +286,85 @@ def _hit_row(hit: Hit, labels: Labels, mode: SearchMode) -> Body:
     if hit.authored_at is not None:
         row["authored_at"] = iso(hit.authored_at)
     if hit.missing:
-        row |= {"match": "partial", "missing": list(hit.missing)}
+        row["match"] = "partial"
+    row |= _lacks(hit)
     if hit.snippets:
         row["snippet"] = {"field": hit.snippets[0].field, "text": hit.snippets[0].text}
     return row if mode is SearchMode.LEXICAL else row | _retrieval(hit, mode)
 
 
-def _short_row(hit: Hit, labels: Labels, mode: SearchMode) -> Body:
+def _short_row(hit: Hit, labels: Labels, mode: SearchMode, absent: Collection[str]) -> Body:
     """Return what a hit for a model says beside its line and its evidence, each fact once."""
     record = hit.record
     row: Body = {"stream": record.stream, "record_key": record.id, **labels.of(record.connection_id)}
-    if hit.missing:
-        row["missing"] = list(hit.missing)
+    row |= _lacks(hit, absent)
     return row if mode is SearchMode.LEXICAL else row | {"found_by": list(hit.scores)}
 
 
-def _evidence(hit: Hit, declared: LineFields, line: LineBody, chars: int) -> Body:
+def _lacks(hit: Hit, absent: Collection[str] = ()) -> Body:
+    """Return the words that a hit does not hold and others do, and whether it holds some only in what it quotes."""
+    missing = [word for word in hit.missing if word not in absent]
+    body: Body = {"missing": missing} if missing else {}
+    return body | ({"quoted": True} if hit.is_quoted else {})
+
+
+def _room_at(place: int, most_chars: int) -> _Room:
+    """Return how much of its text a hit at a place of its page shows."""
+    room = _FIRST_ROOMS[place] if place < len(_FIRST_ROOMS) else _LATER_ROOM
+    return _Room(*(min(chars, most_chars) for chars in room))
+
+
+def _evidence(hit: Hit, declared: LineFields, line: LineBody, room: _Room) -> Body:
     """Return the words around a match, and where the text goes on if it is cut; nothing where the line has them."""
-    # What a text says about the match is worth more than the name of a person or a place.
-    beside = {*declared.who, declared.where}
-    snippet = min(hit.snippets, key=lambda snippet: snippet.field in beside, default=None)
-    if snippet is None:
+    # What a text says about the match is worth more than the title, or the name of a person or a place.
+    snippet = min(hit.snippets, key=lambda snippet: _rank(snippet.field, declared), default=None)
+    if snippet is None or _rank(snippet.field, declared) == _IN_LINE:
         return {}
-    text = unmarked(cut_marked(snippet.text, chars))
-    if any(text.strip(ELLIPSIS) in str(part) for part in line.values()):
+    if snippet.field == declared.quoted and not hit.is_quoted:
+        # The record says it in its own words elsewhere: what it quotes would only hide them.
         return {}
-    place = {"field_path": snippet.field, "offset_chars": snippet.match_chars}
-    is_whole = snippet.complete and text == unmarked(snippet.text)
-    return {"snippet": {"field": snippet.field, "text": text}, **({} if is_whole else {"read": place})}
+    whole = unmarked(snippet.text)
+    text = unmarked(cut_marked(snippet.text, room.of(snippet.size_chars)))
+    line_text = " ".join(text.split())
+    line_text = line_text if text == whole else with_whole_words(line_text)
+    if any(line_text.strip(ELLIPSIS) in str(part) for part in line.values()):
+        return {}
+    evidence = {"snippet": {"field": snippet.field, "text": line_text}}
+    if snippet.complete and text == whole:
+        return evidence
+    # From where the excerpt begins: the match and what follows it are read together.
+    before = whole.strip(ELLIPSIS).find(text.strip(ELLIPSIS))
+    return evidence | _reading_on(snippet.field, snippet.start_chars + before, snippet.size_chars)
 
 
-def _beginning(hit: Hit, declared: LineFields, data: Mapping[str, Any], line: LineBody, chars: int) -> Body:
+def _beginning(hit: Hit, declared: LineFields, data: Mapping[str, Any], line: LineBody, room: _Room) -> Body:
     """Return the beginning of a record's text, beside a line that shows the match: short records are whole then."""
-    text = beginning_of(declared, data, chars)
-    if declared.text is None or not text or text.strip(ELLIPSIS) in line.get("title", ""):
+    if declared.text is None:
         return {}
-    is_cut = text.endswith(ELLIPSIS) or declared.text in hit.record.previews
-    read = {"read": {"field_path": declared.text, "offset_chars": len(text.removesuffix(ELLIPSIS))}}
-    return {"snippet": {"field": declared.text, "text": text}, **(read if is_cut else {})}
+    preview = hit.record.previews.get(declared.text)
+    size_chars = len(str(data.get(declared.text))) if preview is None else preview.size_chars
+    text = with_whole_words(beginning_of(declared, data, room.of(size_chars)))
+    if not text or text.strip(ELLIPSIS) in line.get("title", ""):
+        return {}
+    evidence = {"snippet": {"field": declared.text, "text": text}}
+    if not text.endswith(ELLIPSIS) and preview is None:
+        return evidence
+    return evidence | _reading_on(declared.text, len(text.removesuffix(ELLIPSIS)), size_chars)
+
+
+def _rank(field_name: FieldName, declared: LineFields) -> int:
+    """Order the fields that hold a match: the text first, what the line says anyway last."""
+    if field_name == declared.text:
+        return 0
+    if field_name in {*declared.who, declared.where}:
+        return _IN_LINE
+    return 2 if field_name == declared.title else 1
+
+
+def _reading_on(field_name: FieldName, offset_chars: int, size_chars: int | None) -> Body:
+    """Return from where on a text is read of which a hit shows a part, and how long it is."""
+    size = {} if size_chars is None else {"size_chars": size_chars}
+    return {"read": {"field_path": field_name, "offset_chars": offset_chars, **size}}
 
 
 def _retrieval(hit: Hit, mode: SearchMode) -> Body:
@@ -266,6 +385,7 @@ def _meta(
     plan: SearchPlan,
     page: SearchPage,
     hit_count: int,
+    notes: tuple[ReadWarning, ...],
     *,
     is_short: bool,
 ) -> Body:
@@ -274,7 +394,7 @@ def _meta(
     By words, recall is complete unless they stand in more places than one search reads: cursors lead from one ranked
     window to the next, down to the oldest match. By meaning it is not while vectors are still to be made.
     """
-    lacks = (index_building(),) if page.is_index_building else ()
+    lacks = notes + ((index_building(),) if page.is_index_building else ())
     lacks += (search_partial(),) if page.is_cut else ()
     if plan.limit < decision.plan.limit and page.next is not None:
         lacks += read.shortage(hit_count)
@@ -292,9 +412,12 @@ def _meta(
         recall["pending_count"] = page.pending_count
     body: Body = {
         # As many as the pages give, so that a reader of the number misses none.
-        "count": None if page.count is None or page.is_cut else page.count + page.partial_count,
+        "count": None
+        if page.count is None or page.is_cut
+        else page.count + page.partial_count + page.quoted_count,
         "count_accuracy": "unknown" if page.count is None or page.is_cut else "exact",
         **({"partial_count": page.partial_count} if page.partial_count else {}),
+        **({"quoted_count": page.quoted_count} if page.quoted_count else {}),
         "understood": understood_body(page.understood),
     }
     if not is_short or not recall["complete"] or not page.ranked_all:
@@ -310,6 +433,8 @@ def understood_body(understood: Understood) -> Body:
         {
             "word": word.word,
             **({} if word.count is None else {"count": word.count}),
+            **({"quoted_count": word.quoted_count} if word.quoted_count else {}),
+            **({"alternatives": dict(word.alternatives)} if word.alternatives else {}),
             **({"forms": list(word.forms)} if word.forms else {}),
             **({"corrected_to": list(word.corrected)} if word.corrected else {}),
         }
@@ -351,7 +476,7 @@ def _hits_shown(hits: Sequence[_PageHit]) -> tuple[Disclosed, ...]:
     return tuple(
         part
         for drawn in hits
-        for hit in (drawn.hit, *drawn.alike)
+        for hit in (drawn.hit, *(other.hit for other in drawn.alike))
         for part in disclosed([hit.record], drawn.fields)
     )
 

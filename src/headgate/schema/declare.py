@@ -183,6 +183,7 @@ def _problems(document: DeclarationDocument, fields: Mapping[str, Fields]) -> It
     yield from _twins("duplicate_preset_id", "/selection_presets", [p.id for p in document.selection_presets])
     for index, stream in enumerate(document.streams):
         yield from _stream_problems(stream, fields, f"/streams/{index}")
+        yield from _repeat_problems(stream, document, f"/streams/{index}/repeats")
     for index, preset in enumerate(document.selection_presets):
         yield from _preset_problems(preset, document, fields, f"/selection_presets/{index}")
 
@@ -231,6 +232,17 @@ def _stream_problems(stream: StreamDocument, fields: Mapping[str, Fields], place
     yield from _query_problems(stream.query, own, stream, f"{place}/query")
 
 
+def _repeat_problems(stream: StreamDocument, document: DeclarationDocument, place: str) -> Iterator[Problem]:
+    """Refuse a stream that repeats none, or one that repeats another: two that repeat each other would not be searched."""
+    if stream.repeats is None:
+        return
+    repeated = next((other for other in document.streams if other.name == stream.repeats), None)
+    if repeated is None:
+        yield Problem("unknown_stream", place, f"There is no stream '{stream.repeats}'.")
+    elif repeated.repeats is not None:
+        yield Problem("invalid_repeats", place, f"'{stream.repeats}' repeats a stream itself.")
+
+
 def _query_problems(
     query: QueryDocument, own: Fields, stream: StreamDocument, place: str
 ) -> Iterator[Problem]:
@@ -266,6 +278,7 @@ def _line_fields(line: LineDocument) -> Iterator[tuple[str, list[str], frozenset
         ("unit", line.unit, _TEXT),
         ("title", line.title, _TEXT),
         ("text", line.text, _TEXT),
+        ("quoted", line.quoted, _TEXT),
     )
     yield "who", line.who, _NAMING
     yield from ((member, [name], allowed) for member, name, allowed in named if name is not None)
@@ -364,6 +377,7 @@ def _stream(stream: StreamDocument, fields: Fields) -> StreamDeclaration:
         query=_query(stream.query, fields),
         line=line,
         times=read_times(stream, line, fields),
+        repeats=None if stream.repeats is None else StreamName(stream.repeats),
     )
 
 

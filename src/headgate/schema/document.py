@@ -121,6 +121,7 @@ class LineDocument(_DocumentPart):
     unit: Text | None = None
     title: Text | None = None
     text: Text | None = None
+    quoted: Text | None = None
 
 
 class StreamDocument(_DocumentPart):
@@ -138,6 +139,7 @@ class StreamDocument(_DocumentPart):
     query: QueryDocument = pydantic.Field(default_factory=QueryDocument)
     line: LineDocument = pydantic.Field(default_factory=LineDocument)
     times: Text | None = None
+    repeats: Text | None = None
 
 
 class PresetStreamDocument(_DocumentPart):

@@ -35,6 +35,7 @@ _WHERE = ("channel", "conversation", "location", "site", "address")
 _AMOUNTS = ("amount", "total", "price", "cost", "balance", "value")
 _UNITS = ("currency", "unit")
 _TEXTS = ("text", "body", "content", "message", "description", "notes", "summary", "beginning", "purpose")
+_QUOTED = ("quoted", "quoted_text", "quoted_body", "quoted_reply")
 _PEOPLE = frozenset({FieldKind.TEXT, FieldKind.JSON})
 _TEXT = frozenset({FieldKind.TEXT})
 _NUMBER = frozenset(kind for kind in FieldKind if kind.is_number)
@@ -55,6 +56,7 @@ def read_line(stream: StreamDocument, fields: Fields) -> LineFields:
         name for names in (_FROM, _TO) if (name := _first(fields, names, _PEOPLE)) is not None
     )
     where = _named(declared.where) or _first(fields, _WHERE, _TEXT)
+    quoted = _named(declared.quoted) or _first(fields, _QUOTED, _TEXT)
     return LineFields(
         time=_named(declared.time) or _named(stream.consent_time_field) or _named(stream.cursor_field),
         # A record is named once: a chat message by its text, a bank record by its description.
@@ -64,6 +66,7 @@ def read_line(stream: StreamDocument, fields: Fields) -> LineFields:
         unit=unit if amount is not None else None,
         title=title if title != text else None,
         text=text,
+        quoted=quoted if quoted not in {title, text} else None,
     )
 
 

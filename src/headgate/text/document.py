@@ -1,6 +1,6 @@
 """A record as a document: id, title, text, url and metadata, and nothing of the record besides.
 
-Every field of the record is inline, whole, or has an entry in the content ladder with the call that reads it.
+Every field that says something is inline, whole, or has an entry in the content ladder with the call that reads it.
 """
 
 from __future__ import annotations
@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
-from headgate.model.declaration import TITLE_FIELDS
+from headgate.model.declaration import TITLE_FIELDS, LineFields
 from headgate.model.wire import HitBody, Json, RecordBody
+from headgate.text.fields import field_line
 from headgate.text.ladder import (
     Handles,
     Ladder,
@@ -20,7 +21,9 @@ from headgate.text.ladder import (
     shorten,
     window_entry,
 )
-from headgate.text.writing import ELLIPSIS, FALLBACK_CHARS, FETCH_CHARS, UNTRUSTED, cut, json_text
+from headgate.text.line import line_body, read_line_fields, title_field
+from headgate.text.records import telling
+from headgate.text.writing import ELLIPSIS, FETCH_CHARS, UNTRUSTED, cut, fitting, json_text
 
 TITLE_CHARS = 200
 _TITLE_SET = frozenset(TITLE_FIELDS)
@@ -34,19 +37,25 @@ def title(body: RecordBody | HitBody) -> str:
     """Name a record or a hit by its title, or else by its source, stream and time."""
     # Another server can put a title or a time anywhere.
     record = cast("Mapping[str, Any]", body)
-    own = _text(_find(_inner(record, ("line",)), ("title",)) or _own_title(record))
+    line = _inner(record, ("line",))
+    own = _text(_find(line, ("title",)) or _own_title(record))
     if own:
         return cut(" ".join(own.split()), TITLE_CHARS)
-    time = _text(_time(record)) or _text(_find([record], ("emitted_at",)))
+    time = _text(_find(line, ("time",)) or _time(record)) or _text(_find([record], ("emitted_at",)))
     labels = _text(_find([record], _LABELS)), _text(_find([record], ("stream",)))
     return cut(" / ".join(part for part in (*labels, time) if part), TITLE_CHARS)
 
 
-def title_field(body: RecordBody | HitBody) -> str | None:
-    """Return the field of ``data`` that the title is made of; None if it is made of other members."""
-    record = cast("Mapping[str, Any]", body)
+def _named(row: RecordBody, line: LineFields | None, data: Mapping[str, Any]) -> tuple[str, str | None]:
+    """Return a record's title, the same that a search shows, and the field of ``data`` that it is made of."""
+    record = cast("dict[str, Any]", row)
     source = _own_title(record) or _time(record)
-    return source[1] if source is not None and source[0] is record.get("data") else None
+    field = source[1] if source is not None and source[0] is record.get("data") else None
+    if line is None:
+        return title(row), field
+    # A hit of the stream does not say when it was ingested either.
+    line_of_hit = {"line": line_body(line, data), "emitted_at": None}
+    return title(cast("HitBody", record | line_of_hit)), title_field(line, data) or field or line.time
 
 
 def _own_title(record: Mapping[str, Any]) -> _Found | None:
@@ -80,32 +89,31 @@ def _find(places: list[Mapping[str, Any]], names: tuple[str, ...]) -> _Found | N
 
 _TEXT_FIELDS = ("text", "content", "body", "summary")
 _ORIGIN = ("stream", "connection_id", "connector_key", "connector_id", "display_name")
-_SHORT_CHARS = 160
-#: A text is begun in a record's JSON if this many characters of space are left.
+#: A text is begun if this many characters of space are left.
 _LEAST_BEGUN = 80
-#: The fields of one call that reads several.
-_SHARED_FIELDS = 20
+#: With more fields that are not inline, calls read several of them: an entry for each would be too much.
+_ENTRIES = 8
+_SHARED_FIELDS = 50
+#: The names of fields in these calls, together.
+_NAMES_BYTES = 5_000
 _NUMBERS = (int, float)
 _TIMES = {"sent_at", "authored_at", "created_at", "occurred_at", "updated_at"}
 #: The members of a row that are metadata of its document.
 _ROW_FACTS = sorted((*_ORIGIN, "record_id", "emitted_at", "sent_at", "created_at", "updated_at"))
 #: Metadata that only this server writes: a field of the same name stands under ``fields`` instead.
 _RESERVED = {
-    *(*_ORIGIN, "record_id", "emitted_at", "fields", "other_fields"),
+    *(*_ORIGIN, "record_id", "emitted_at", "fields"),
     *("text_truncated", "text_total_chars", "content_ladder", "expanded", "untrusted"),
 }
 
 
 class Space(NamedTuple):
-    """How much of a record its document shows, in characters."""
+    """How much of a record its document shows."""
 
-    #: Of any one value.
-    inline: int = FETCH_CHARS
-    #: Of a record without a main text, which is written as JSON.
-    as_json: int = FALLBACK_CHARS
-    #: Of the short values beside the text together; None for all of them. With a limit, the fields that are not
-    #: inline share calls that read several of them, because an entry for each would be too much.
-    beside: int | None = None
+    #: Characters of values.
+    chars: int = FETCH_CHARS
+    #: The fields that were asked for by name.
+    named: Sequence[str] = ()
 
 
 _SPACE = Space()
@@ -121,16 +129,15 @@ class Document(NamedTuple):
 
 
 class _Content(NamedTuple):
-    """What a document shows of the fields: a text, short values beside it, and the names of all others."""
+    """What a document shows of the fields: a text, values beside it, and the names of all others."""
 
     text: str
-    in_text: Collection[str]
-    short: Json
+    #: The field that the text is; None if it is lines of several.
+    main: str | None
+    inline: Json
+    #: The texts of which only the beginning stands there, and how many characters of each.
+    stops: Mapping[str, int]
     others: list[str]
-    #: The field that the text is; None if the text is JSON of several.
-    main: str | None = None
-    #: The field that the JSON shows only the beginning of, and how many of its characters.
-    begun: tuple[str, int] | None = None
 
 
 def document(
@@ -142,166 +149,151 @@ def document(
     lengths: Lengths,
     space: Space = _SPACE,
 ) -> Document:
-    """Turn a record into a document; a field that does not fit is begun, and has an entry in the ladder."""
-    data = row.get("data") or {}
-    ladder = Ladder()
-    short = data
-    if lengths or not is_whole(data, space.inline):
-        short, ladder = shorten(data, naming(), inline_chars=space.inline, lengths=lengths)
-    named = title(row)
-    titled = title_field(row)
-    elsewhere = _elsewhere(row, short, asked_id, titled if titled and short.get(titled) == named else None)
-    main = _main_field(short)
-    if main is None:
-        texts = {path for path, value in data.items() if isinstance(value, str)}
-        content = _as_json(short, texts, space)
-    else:
-        content = _Content(short[main], (main,), *_beside(short, {main, *elsewhere}, space.beside), main)
-    metadata = _metadata(row, content.short, {asked_id, named, url})
-    if content.others or content.begun or ladder.members():
-        metadata |= _ways_on(short, content, naming(), ladder, space)
-    # Each entry shows the beginning of its field, or facts about a file.
+    """Turn a record into a document; a field that does not fit is begun or left out, and has an entry in the ladder."""
+    line = read_line_fields(row.get("line_fields"))
+    data = telling(row.get("data") or {}, str(row.get("id")), space.named)
+    short, ladder = data, Ladder()
+    if lengths or not is_whole(data, FETCH_CHARS):
+        short, ladder = shorten(data, naming(), inline_chars=FETCH_CHARS, lengths=lengths)
+    named, titled = _named(row, line, data)
+    apart = [path for path, value in short.items() if _is_apart(path, value, data[path], ladder)]
+    values = {path: value for path, value in short.items() if path not in apart}
+    main = _main_field(values, line, titled, space.named)
+    if main is not None and titled is not None and titled != main and values.get(titled) == named:
+        # The title says it.
+        del values[titled]
+    content = _content(values, main, space.chars, ladder)
+    metadata = _metadata(row, {} if main is None else content.inline, {asked_id, named, url})
+    if not _TIMES.isdisjoint(data) or (line is not None and line.time in data):
+        # When it was written matters; when it was ingested matters only where nothing else is known.
+        metadata.pop("emitted_at", None)
+    if content.stops or content.others or ladder.members():
+        shared = _climb(values, content, apart, naming(), ladder)
+        metadata |= _cut_facts(content, ladder)
+        metadata["content_ladder"] = {
+            "kind": "record",
+            **ladder.short("preview_text", "read", "resource_uri"),
+            **shared,
+        }
+    # An entry shows the beginning of a field that is not inline, or facts about a file.
     entered = {entry["field_path"] for entries in ladder.members().values() for entry in entries}
-    fields = {*content.in_text, *content.short, *elsewhere, *entered, *([titled] if titled else [])}
+    fields = {*content.inline, *entered, *([titled] if titled in data else ()), *([main] if main else ())}
     members: Json = {"id": asked_id, "title": named, "text": content.text, "url": url, "metadata": metadata}
     return Document(members, frozenset(fields), ladder)
 
 
-def _main_field(data: Mapping[str, Any]) -> str | None:
-    """Choose the field that is the document's text: the first of the usual names that holds one."""
-    for path in _TEXT_FIELDS:
-        if path in data and data[path] and isinstance(data[path], str):
-            return path
-    return None
+def _is_apart(path: str, value: Any, stored: Any, ladder: Ladder) -> bool:
+    """Return whether a field stands only in the ladder: a file, or an object or a list that is too long."""
+    is_begun = isinstance(stored, dict | list) and isinstance(value, str)
+    return is_begun or any(entry["field_path"] == path for entry in ladder.binary_fields)
 
 
-def _elsewhere(row: RecordBody, data: Mapping[str, Any], asked_id: str, titled: str | None) -> set[str]:
-    """Name the fields that the document shows as its title and in its id."""
-    key, fields = data.get("id"), set[str]() if titled is None else {titled}
-    is_key = isinstance(key, str) and key == row.get("id") and asked_id.endswith(f":{key}")
-    return fields | {"id"} if is_key or key == asked_id else fields
+def _main_field(
+    values: Mapping[str, Any], line: LineFields | None, titled: str | None, named: Sequence[str]
+) -> str | None:
+    """Choose the field that is the document's text; None for a record that has no body.
+
+    It is the one field that was asked for, the text beside a title, or the first of the usual names that holds a text.
+    """
+    has_title = line is not None and line.title == titled is not None
+    chosen = [*(named if len(named) == 1 else ()), *([line.text] if line is not None and has_title else ())]
+    usual = (path for path in _TEXT_FIELDS if not has_title or path != titled)
+    return next(
+        (path for path in (*chosen, *usual) if path and isinstance(values.get(path), str) and values[path]),
+        None,
+    )
 
 
-def _as_json(data: Mapping[str, Any], texts: Collection[str], space: Space) -> _Content:
-    """Write a record that has no main text as JSON: the members that fit, and the beginning of one text."""
-    limit_chars = min(space.as_json, space.inline)
-    whole = json_text(data)
-    if len(whole) <= limit_chars:
-        return _Content(whole, data.keys(), {}, [])
-    left = limit_chars - len("{}")
-    fitting: set[str] = set()
-    for path, value in data.items():
-        needed = len(json_text({path: value})) - len("{}") + len(",")
-        if needed <= left:
-            fitting.add(path)
-            left -= needed
-    short, others = _beside(data, fitting, space.beside)
-    values = dict(data)
-    begun = next((path for path in others if path in texts and isinstance(data[path], str)), None)
-    stop = 0 if begun is None else _beginning(data[begun], left - len(json_text(begun)) - len(":,"))
-    if begun is not None and stop:
-        values[begun] = data[begun][:stop] + ELLIPSIS
-        others.remove(begun)
-        fitting.add(begun)
-    text = json_text({path: value for path, value in values.items() if path in fitting})
-    return _Content(text, fitting, short, others, begun=(begun, stop) if begun is not None and stop else None)
+def _content(values: Json, main: str | None, chars: int, ladder: Ladder) -> _Content:
+    """Choose what is inline: the small fields first, with half of the space for the main text, and one text is begun."""
+    sizes = {path: _size(path, value, main) for path, value in values.items()}
+    left = chars - (0 if main is None else min(sizes[main], chars // 2))
+    whole: set[str] = set()
+    for path in sorted(sizes.keys() - {main}, key=sizes.__getitem__):
+        if sizes[path] <= left:
+            whole.add(path)
+            left -= sizes[path]
+    left = chars - sum(sizes[path] for path in whole)
+    if main is not None and sizes[main] <= left:
+        whole.add(main)
+        left -= sizes[main]
+    # What the server cut ends with an ellipsis already.
+    stops = {path: len(values[path]) - len(ELLIPSIS) for path in whole if ladder.window_of(path) is not None}
+    begun = main if main not in whole else _first_text(values, whole)
+    if begun is not None:
+        stop = left - (0 if begun == main else len(begun) + len('"": "…"'))
+        stops |= {begun: stop} if stop >= _LEAST_BEGUN or begun == main else {}
+    inline = {
+        path: f"{value[: stops[path]]}{ELLIPSIS}" if path in stops else value
+        for path, value in values.items()
+        if path in stops or path in whole
+    }
+    others = [path for path in values if path not in inline]
+    text = _lines(inline) if main is None else inline.pop(main)
+    return _Content(text, main, inline, stops, others)
 
 
-def _beginning(text: str, limit_chars: int) -> int:
-    """Count the characters of a text whose JSON fits with an ellipsis; 0 if they are too few to say anything."""
-    stop = min(limit_chars, len(text)) - len(ELLIPSIS)
-    while stop >= _LEAST_BEGUN and len(json_text(text[:stop] + ELLIPSIS)) > limit_chars:
-        stop = stop * 3 // 4
-    return stop if stop >= _LEAST_BEGUN else 0
+def _first_text(values: Json, whole: Collection[str]) -> str | None:
+    return next(
+        (path for path, value in values.items() if path not in whole and isinstance(value, str)), None
+    )
 
 
-def _beside(
-    data: Mapping[str, Any], inline: Collection[str], limit_chars: int | None
-) -> tuple[Json, list[str]]:
-    """Return the fields beside the text: short values as they are, and the names of the others."""
-    short: Json = {}
-    others: list[str] = []
-    for path, value in data.items():
-        if path in inline:
-            continue
-        needed = 0 if limit_chars is None else len(json_text({path: value}))
-        if _is_short(value) and (limit_chars is None or needed <= limit_chars):
-            short[path] = value
-            limit_chars = None if limit_chars is None else limit_chars - needed
-        else:
-            others.append(path)
-    return short, others
+def _size(path: str, value: Any, main: str | None) -> int:
+    """Count the characters that a field takes in the text, as a line of it, or beside it."""
+    if path == main:
+        return len(value)
+    return len(field_line(path, value)) + 1 if main is None else len(json_text({path: value})) - 1
 
 
-def _is_short(value: Any) -> bool:
-    if isinstance(value, str):
-        return len(value) <= _SHORT_CHARS
-    return value is None or isinstance(value, _NUMBERS) or len(json_text(value)) <= _SHORT_CHARS
+def _lines(inline: Json) -> str:
+    return "\n".join([field_line(path, value) for path, value in inline.items()])
 
 
-def _ways_on(
-    data: Mapping[str, Any], content: _Content, handles: Handles, ladder: Ladder, space: Space
-) -> Json:
-    """Write how to read the fields that are not inline, and whether the text itself is incomplete."""
-    others = content.others
-    listed: Json = {"other_fields": others} if others else {}
-    rungs: Json = {}
-    if space.beside is not None and len(others) > 1:
+def _climb(values: Json, content: _Content, apart: list[str], handles: Handles, ladder: Ladder) -> Json:
+    """Complete the ladder with what is not inline, and return the calls that read several fields, if these are many."""
+    for path, stop in content.stops.items():
+        rung = ladder.window_of(path)
+        if rung is None:
+            rung = window_entry(path, "", handles, len(values[path]), None)
+            ladder.field_windows.append(rung)
+        del rung["preview_text"]
+        if "offset_chars" in rung["read"]["args"]:
+            rung["read"]["args"]["offset_chars"] = stop
+    others = [*content.others, *apart]
+    if len(others) > _ENTRIES:
         ladder.drop(others)
-        listed, rungs = {}, {"other_fields": _shared_reads(others, handles)}
-    else:
-        _add_others(data, others, handles, ladder)
-    facts = listed | _cut_facts(data, content, handles, ladder)
-    if rungs := ladder.members() | rungs:
-        facts["content_ladder"] = {"kind": "record", "id": handles.id, **rungs}
-    return facts
-
-
-def _shared_reads(paths: Sequence[str], handles: Handles) -> list[Json]:
-    """Write calls that read several fields each: always fewer than all, so that following them comes to an end."""
-    several = max(1, min(_SHARED_FIELDS, len(paths) // 4))
-    return [handles.read_record(paths[at : at + several]) for at in range(0, len(paths), several)]
-
-
-def _add_others(data: Mapping[str, Any], others: Sequence[str], handles: Handles, ladder: Ladder) -> None:
-    """Add entries for the fields that are not inline, with the call that reads each."""
+        return _shared_reads(others, handles)
     known = {entry["field_path"] for entries in ladder.members().values() for entry in entries}
-    for path in others:
-        value = data[path]
-        if path in known:
-            continue
-        if isinstance(value, str):
+    for path in content.others:
+        value = values[path]
+        if path not in known and isinstance(value, str):
             ladder.field_windows.append(window_entry(path, value, handles, len(value), None))
-        else:
+        elif path not in known:
             ladder.json_fields.append(json_entry(path, value, handles.read_json(path, len(json_text(value)))))
+    return {}
 
 
-def _cut_facts(data: Mapping[str, Any], content: _Content, handles: Handles, ladder: Ladder) -> Json:
-    """Note that the text is not complete, if so, and let reading on begin where it stops."""
-    begun = content.begun
-    cut_main = ladder.window_of(content.main) if content.main is not None else None
-    if cut_main is not None:
-        begun = content.main or "", len(content.text) - len(ELLIPSIS)
-    if begun is None:
-        return {"text_truncated": True} if content.main is None and content.others else {}
-    path, stop = begun
-    rung = ladder.window_of(path)
-    if rung is None:
-        rung = window_entry(path, data[path], handles, len(data[path]), None)
-        ladder.field_windows.append(rung)
-    args = rung["read"]["args"]
-    if "offset_chars" in args:
-        args["offset_chars"] = stop
-    total = {"text_total_chars": rung["size_chars"]} if cut_main is not None else {}
-    return {"text_truncated": True, **total}
+def _shared_reads(paths: Sequence[str], handles: Handles) -> Json:
+    """Write calls that read several fields each: always fewer than all, so that following them comes to an end."""
+    fit = fitting(map(json_text, paths), _NAMES_BYTES)
+    named, several = paths[: len(fit)], max(1, min(_SHARED_FIELDS, len(paths) // 4))
+    calls = [handles.read_record(named[at : at + several]) for at in range(0, len(named), several)]
+    left = len(paths) - len(named)
+    return {"other_fields": calls, **({"unnamed_fields": left} if left else {})}
+
+
+def _cut_facts(content: _Content, ladder: Ladder) -> Json:
+    """Note that the text is not complete, if so."""
+    rung = ladder.window_of(content.main) if content.main is not None else None
+    if rung is not None:
+        return {"text_truncated": True, "text_total_chars": rung["size_chars"]}
+    is_cut = content.main is None and bool(content.stops or content.others)
+    return {"text_truncated": True} if is_cut else {}
 
 
 def _metadata(row: RecordBody, short: Json, known: set[str]) -> Json:
-    metadata = _row_facts(row, known)
-    if not _TIMES.isdisjoint(short):
-        # When it was written matters; when it was ingested matters only where nothing else is known.
-        metadata.pop("emitted_at", None)
-    return metadata | _with_reserved_apart(short) | UNTRUSTED
+    return _row_facts(row, known) | _with_reserved_apart(short) | UNTRUSTED
 
 
 def _with_reserved_apart(short: Json) -> Json:

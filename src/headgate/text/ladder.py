@@ -111,10 +111,18 @@ def _about() -> dict[str, Any]:
 
 
 READ_TOOL = "read_record_field"
-WINDOW_CHARS = 4096
 PREVIEW_CHARS = 160
 JSON_PREVIEW_CHARS = 512
-_LIVE = "live_lookup"
+_SHORT_FACTS = (
+    "field_path",
+    "size_chars",
+    "size_bytes",
+    "mime_type",
+    "digest",
+    "blob_id",
+    "json_field",
+    "binary_field",
+)
 _NESTED = (dict, list)
 _encode = msgspec.json.Encoder().encode
 
@@ -181,7 +189,7 @@ class Handles(msgspec.Struct, frozen=True):
     def _read(self, path: str) -> dict[str, Any]:
         if not self.windows:
             return self._fetch(path)
-        call = read_call(self.id, path, offset_chars=0, limit_chars=WINDOW_CHARS)
+        call = read_call(self.id, path, offset_chars=0)
         return {"read": call, "resource_uri": self.window_uri(path)}
 
     def _fetch(self, path: str) -> dict[str, Any]:
@@ -204,6 +212,15 @@ class Ladder:
             "binary_fields": self.binary_fields,
         }
         return {kind: entries for kind, entries in kinds.items() if entries}
+
+    def short(self, *more: str) -> dict[str, Any]:
+        """Return the entries with what only they say: which field it is and how long; and ``more`` facts of each."""
+        return {
+            kind: [
+                {fact: entry[fact] for fact in (*_SHORT_FACTS, *more) if fact in entry} for entry in entries
+            ]
+            for kind, entries in self.members().items()
+        }
 
     def window_of(self, path: str) -> dict[str, Any] | None:
         """Find the entry of a text that is not shown whole."""
@@ -250,18 +267,6 @@ def _is_small(value: Nested, inline_chars: int) -> bool:
     if "blob_id" in value or "blobId" in value:
         return False
     return len(_encode(value)) < min(SHORT_CHARS, inline_chars)
-
-
-def record_entry(row: Mapping[str, Any], handles: Handles, ladder: Ladder) -> dict[str, Any]:
-    """Write one record's entries, with the record's identity."""
-    return {
-        "id": handles.id,
-        "connection_id": row.get("connection_id"),
-        "stream": row.get("stream"),
-        "record_id": row.get("record_key", row.get("id")),
-        "handle_semantics": _LIVE,
-        **ladder.members(),
-    }
 
 
 def read_call(record_id: str, path: str, **selector: Any) -> dict[str, Any]:

@@ -6,12 +6,15 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
+import msgspec
+
 from headgate.model.declaration import LineFields
 from headgate.model.ids import FieldName
 from headgate.model.plan import LINE_CHARS
 from headgate.model.wire import HitBody, LineBody
 from headgate.text.ladder import binary_facts
 from headgate.text.writing import cut, json_within, line as inline, minute
+from headgate.words import MONTHS
 
 #: What a line says beside the title.
 PARTS = ("time", "who", "where", "amount")
@@ -23,6 +26,10 @@ _AMOUNT_CHARS = 30
 _PEOPLE = 2
 #: An address behind a name.
 _ADDRESS = re.compile(r"(?<=\S) <[^<>]*>")
+#: What differs between payments of several months, and what stands between words.
+_DATED = re.compile(rf"[\W\d_]+|\b(?:{'|'.join(' '.join(MONTHS).split())})\b", re.IGNORECASE)
+#: The code of a currency, by ISO 4217.
+_CURRENCY = re.compile(r"[A-Z]{3}")
 #: A number and a unit that need no quotes.
 _AMOUNT = re.compile(r"-?\d+(?:\.\d+)?(?: \w{1,8})?", re.ASCII)
 
@@ -30,7 +37,7 @@ _AMOUNT = re.compile(r"-?\d+(?:\.\d+)?(?: \w{1,8})?", re.ASCII)
 def line_body(line: LineFields, data: Mapping[str, Any]) -> LineBody:
     """Return what the line of a record says, of the fields that are there."""
     parts = {
-        "title": _text(data, line.title) or _text(data, line.text),
+        "title": _text(data, title_field(line, data)),
         "time": _text(data, line.time),
         "who": " to ".join(filter(None, (_people(data.get(name)) for name in line.who))),
         "where": cut(_text(data, line.where), _PLACE_CHARS),
@@ -41,14 +48,31 @@ def line_body(line: LineFields, data: Mapping[str, Any]) -> LineBody:
 
 def beginning_of(line: LineFields, data: Mapping[str, Any], chars: int) -> str:
     """Return the beginning of a record's text, beside its title."""
-    return cut(_text(data, line.text), chars)
+    return cut(_joined(data, line.text), chars)
+
+
+def undated(text: str) -> str:
+    """Return the words of a text without what differs between payments of several months: numbers, and names of months."""
+    return " ".join(_DATED.sub(" ", text).split())
 
 
 def line_fields(line: LineFields, data: Mapping[str, Any]) -> tuple[FieldName, ...]:
     """Name the fields that the line of a record shows."""
-    text = None if line.text is None or _text(data, line.title) else line.text
-    names = (line.title, text, line.time, *line.who, line.where, line.amount, line.unit)
-    return tuple(name for name in names if name is not None and data.get(name) is not None)
+    names = (line.title, title_field(line, data), line.time, *line.who, line.where, line.amount, line.unit)
+    return tuple(dict.fromkeys(name for name in names if name is not None and data.get(name) is not None))
+
+
+def title_field(line: LineFields, data: Mapping[str, Any]) -> FieldName | None:
+    """Return the field that a record is named by: its title, or else its text."""
+    return next((name for name in (line.title, line.text) if _text(data, name)), None)
+
+
+def read_line_fields(written: Any) -> LineFields | None:
+    """Read the fields of a line that a record came with; None if it has none, or another server wrote something else."""
+    try:
+        return None if written is None else msgspec.convert(written, LineFields)
+    except msgspec.ValidationError:
+        return None
 
 
 def line_parts(hit: HitBody) -> dict[str, str]:
@@ -72,6 +96,15 @@ def line_facts(body: LineBody, part_bytes: int, *, is_full: bool) -> list[str]:
     ]
 
 
+def written_line(body: LineBody) -> str:
+    """Write a line for a person: when, who, where, how much and what, in which every character shows itself."""
+    parts = (
+        minute(str(body.get("time") or "")),
+        *(body.get(part) for part in ("who", "where", "amount", "title")),
+    )
+    return " · ".join(inline(str(part)) for part in parts if part)
+
+
 def coverage_fact(meta: Mapping[str, Any]) -> list[str]:
     """Write of which period every record is there, if that is known: "complete=2019-03-01..2026-11-16 as_of=2026-11-16"."""
     coverage: Any = meta.get("coverage")
@@ -86,10 +119,15 @@ def coverage_fact(meta: Mapping[str, Any]) -> list[str]:
 
 
 def _text(data: Mapping[str, Any], name: str | None) -> str:
+    # A search reads at least so much of a text: what names a record is the same everywhere.
+    return _joined(data, name, LINE_CHARS)
+
+
+def _joined(data: Mapping[str, Any], name: str | None, chars: int | None = None) -> str:
+    """Write the text of a field, or its first characters, in one line; empty if it is none."""
     value = None if name is None else data.get(name)
-    if not isinstance(value, str) or binary_facts(value) is not None:
-        return ""
-    return cut(" ".join(value.split()), LINE_CHARS)
+    begin = value[:chars] if isinstance(value, str) else ""
+    return "" if binary_facts(begin) is not None else " ".join(begin.split())
 
 
 def _people(value: Any) -> str:
@@ -110,4 +148,7 @@ def _amount(line: LineFields, data: Mapping[str, Any]) -> str:
     amount = None if line.amount is None else data.get(line.amount)
     if isinstance(amount, bool) or not isinstance(amount, int | float):
         return ""
-    return cut(f"{amount} {_text(data, line.unit)}".strip(), _AMOUNT_CHARS)
+    unit = _text(data, line.unit)
+    # A price that is a float has lost the zeros at its end.
+    is_price = isinstance(amount, float) and _CURRENCY.fullmatch(unit) and round(amount, 2) == amount
+    return cut(f"{f'{amount:.2f}' if is_price else amount} {unit}".strip(), _AMOUNT_CHARS)

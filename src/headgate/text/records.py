@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from headgate.model.wire import AggregateBody, PageBody, RecordBody, SearchBody
@@ -45,14 +45,33 @@ class _Table(NamedTuple):
     has_sources: bool
 
 
-def _table(rows: Sequence[RecordBody]) -> _Table:
-    """Choose the columns: the fields that most rows have, in the order in which rows have them."""
+#: The end of the name of a field that has a number as its source wrote it.
+_TWIN = "_text"
+
+
+def telling(data: Mapping[str, Any], key: str, named: Collection[str] = ()) -> dict[str, Any]:
+    """Leave out what is known already or says nothing: nulls, the key, and the text beside a number; not what was ``named``."""
+    return {
+        name: value
+        for name, value in data.items()
+        if name in named
+        or (
+            value is not None
+            and not (name == "id" and isinstance(value, str) and key.startswith(value))
+            and not (name.endswith(_TWIN) and isinstance(data.get(name.removesuffix(_TWIN)), int | float))
+        )
+    }
+
+
+def _table(rows: Sequence[RecordBody], line: Sequence[str] = ()) -> _Table:
+    """Choose the columns: the fields that most rows have, those of the line first, then in the order of the rows."""
     records = [row.get("data") or {} for row in rows if not row.get("deleted")]
     counts: dict[str, int] = {}
     for data in records:
         for path in data:
             counts[path] = counts.get(path, 0) + 1
-    columns = [path for path, count in counts.items() if count >= len(records) * _COMMON_PART]
+    ordered = dict.fromkeys([*(path for path in line if path in counts), *counts])
+    columns = [path for path in ordered if counts[path] >= len(records) * _COMMON_PART]
     return _Table(tuple(columns), has_sources=len({row.get("display_name") for row in rows}) > 1)
 
 
@@ -183,7 +202,7 @@ def records_text(
     ``cursor`` is the one that the page was asked with. Only a page of a server that does not cut it can be too large.
     """
     total = len(body.get("data", ()))
-    table = _table([row for _, row in rows])
+    table = _table([row for _, row in rows], _line_of(body))
     head = [_header(stream, body, total), *_above(body, rows, table)]
     # Reserved for the longest footer, so that the rows do not depend on what it says.
     longest = _footer(body, total, 0, cursor, [_FETCH, _DELETED, _MORE_FIELDS, _how_to_read(windows)])
@@ -197,6 +216,14 @@ def records_text(
     deleted = sum(bool(row.get("deleted")) for _, row in rows[: len(printed)])
     footer = _footer(body, total, len(printed), cursor, _advice(printed, deleted, windows))
     return "\n".join([*head, *printed, footer])
+
+
+def _line_of(body: PageBody) -> list[str]:
+    """Return the fields of the line; another server can send anything in their place."""
+    line: Any = body.get("line")
+    return (
+        [name for name in cast("list[Any]", line) if isinstance(name, str)] if isinstance(line, list) else []
+    )
 
 
 def _above(body: PageBody, rows: Sequence[tuple[str, RecordBody]], table: _Table) -> list[str]:

@@ -97,6 +97,8 @@ def _walk(text: str, low: int, high: int) -> str:
 
 
 _JOINT = " · "
+#: What the text of a record is usually called.
+_TEXTS = frozenset({"body", "text", "content"})
 _DAY_CHARS = len("2025-12-31")
 _MIX = 8
 _MIX_BYTES = 400
@@ -105,9 +107,9 @@ _LABEL_BYTES = 40
 _UNDERSTOOD_CHARS = 600
 #: How much of a hit is printed, from the most to the least: the bytes of each part of its line, and the characters of
 #: its snippet. With the least, of the line only the title is printed.
-_LEVELS = ((720, 240), (240, 96), (120, 48), (120, 24), (60, 0), (24, 0))
+_LEVELS = ((720, 480), (240, 96), (120, 48), (120, 24), (60, 0), (24, 0))
 _LEAST = _LEVELS[-1]
-_CLOSING = "fetch with an id, unchanged, opens that record; add connection_id only where a line prints it."
+_CLOSING = "fetch(id) opens a record; add connection_id only where a line prints it."
 _ALIKE = " collapse=false shows alike hits one by one."
 
 
@@ -145,23 +147,8 @@ def search_text(
 def _closing(hits: Sequence[HitBody], results: Sequence[Mapping[str, Any]], tool: str) -> str:
     closing = _CLOSING
     if any(result.get("match_windows") for result in results):
-        closing += f" [F cut at N]: {tool} with the id, field_path=F and offset_chars=N reads on."
+        closing += f" [F: read from N]: {tool} with the id, field_path=F and offset_chars=N."
     return closing + (_ALIKE if any(hit.get("alike") for hit in hits) else "") + " "
-
-
-def source_mix(hits: Sequence[HitBody]) -> list[dict[str, Any]]:
-    """Count the hits of each connection, in the order in which they first appear."""
-    counts = Counter(str(hit.get("connection_id")) for hit in hits)
-    first = {str(hit.get("connection_id")): hit for hit in reversed(hits)}
-    return [
-        {
-            "connection_id": connection,
-            **({"connector_key": key} if (key := _connector(first[connection])) else {}),
-            **({"display_name": label} if (label := first[connection].get("display_name")) else {}),
-            "count": count,
-        }
-        for connection, count in counts.items()
-    ]
 
 
 def _connector(hit: HitBody) -> str | None:
@@ -170,15 +157,16 @@ def _connector(hit: HitBody) -> str | None:
 
 
 def _mix(hits: Sequence[HitBody]) -> list[str]:
-    """Write which sources the hits are of: what each is called, its connector and how many are its own."""
-    mix = source_mix(hits)
+    """Write which sources the hits are of, in their order: what each is called, its connector and how many are its own."""
+    counts = Counter(str(hit.get("connection_id")) for hit in hits)
+    first = {str(hit.get("connection_id")): hit for hit in reversed(hits)}
     written = (
-        f"{_name(str(source.get('display_name') or source['connection_id']))} "
-        f"({_name(str(source.get('connector_key') or source['connection_id']))}) {source['count']}"
-        for source in mix[:_MIX]
+        f"{_name(str(first[connection].get('display_name') or connection))} "
+        f"({_name(_connector(first[connection]) or connection)}) {count}"
+        for connection, count in list(counts.items())[:_MIX]
     )
     entries = fitting(written, _MIX_BYTES, len(_JOINT.encode()))
-    more = [f"{len(mix) - len(entries)} more"] if len(mix) > len(entries) else []
+    more = [f"{len(counts) - len(entries)} more"] if len(counts) > len(entries) else []
     return [f"sources: {_JOINT.join([*entries, *more])}"]
 
 
@@ -211,19 +199,27 @@ def understood_line(body: SearchBody | AggregateBody) -> list[str]:
     parts = [f"words: {', '.join(words)}"]
     parts += [f"left out: {_listed(words)}" for words in [understood.get("left_out")] if words]
     parts += [f"without: {_listed(words)}" for words in [understood.get("excluded")] if words]
-    count, partial = meta.get("count"), meta.get("partial_count") or 0
+    count, partial, quoted = meta.get("count"), meta.get("partial_count") or 0, meta.get("quoted_count") or 0
     if isinstance(count, int):
-        parts.append(f"{count - partial} matched all" + (f", {partial} some" if partial else ""))
+        matched = [f"{count - partial - quoted} matched all", *([f"{partial} some"] if partial else [])]
+        matched += [f"{quoted} more only in quoted text"] if quoted else []
+        parts.append(", ".join(matched))
     return [cut("; ".join(parts), _UNDERSTOOD_CHARS)]
 
 
 def _word(understood: UnderstoodWordBody) -> str:
     """Write a word of the query: how many records hold it, and what was taken for it."""
     text = name(cut(str(understood.get("word")), _NAME_CHARS))
-    count = understood.get("count")
-    text += f" {count}" if isinstance(count, int) else ""
+    count, quoted = understood.get("count"), understood.get("quoted_count")
+    held = f" {count}" if isinstance(count, int) else ""
+    held += f" +{quoted} quoted" if isinstance(quoted, int) and quoted else ""
     if understood.get("corrected_to"):
-        return f"{text} (no such word; taken for {_listed(understood.get('corrected_to'))})"
+        return f"{text} 0 (taken for {_listed(understood.get('corrected_to'))}{held})"
+    text += held
+    alternatives = understood.get("alternatives")
+    if isinstance(alternatives, dict):
+        each = (f"{name(cut(str(word), _NAME_CHARS))} {number}" for word, number in alternatives.items())
+        return f"{' OR '.join(each)}: together{held}"
     return f"{text} (also {_listed(understood.get('forms'))})" if understood.get("forms") else text
 
 
@@ -234,6 +230,13 @@ def _listed(words: Sequence[str] | None) -> str:
 def _snippet_of(hit: HitBody) -> str:
     snippet = hit.get("snippet")
     return str(snippet.get("text") or "") if isinstance(snippet, dict) else ""
+
+
+def _of_field(hit: HitBody) -> str:
+    """Name the field that a snippet is of, unless it is the text of the record itself."""
+    snippet = hit.get("snippet")
+    field = snippet.get("field") if isinstance(snippet, dict) else None
+    return "" if not isinstance(field, str) or field in _TEXTS else f"{_name(field)}: "
 
 
 class _PrintedHit(NamedTuple):
@@ -266,6 +269,8 @@ def _written(printed: _PrintedHit, part_bytes: int, snippet_chars: int) -> str:
         parts.append(json_within(str(label), min(part_bytes, _LABEL_BYTES)))
     if hit.get("missing"):
         parts.append(f"not: {json_within(', '.join(hit.get('missing') or ()), _LABEL_BYTES)}")
+    if hit.get("quoted"):
+        parts.append("in quoted text")
     lines = [f"{printed.position + 1}. {_JOINT.join([*parts, *_alike(hit)])}"]
     evidence = _evidence(printed, snippet_chars)
     if evidence:
@@ -277,13 +282,16 @@ def _evidence(printed: _PrintedHit, snippet_chars: int) -> str:
     """Write the words around a match, and the field and the place at which a text is cut."""
     words = ""
     if printed.snippet and snippet_chars:
-        words = json_text(unmarked(cut_balanced(printed.snippet, snippet_chars)))
+        words = _of_field(printed.hit) + json_text(unmarked(cut_balanced(printed.snippet, snippet_chars)))
     windows: Sequence[Mapping[str, Any]] = printed.result.get("match_windows", ())
-    places = [
-        f"[{name(args['field_path'])} cut at {args.get('offset_chars', 0)}]"
-        for args in (window["read"]["args"] for window in windows)
-    ]
-    return " ".join([*([words] if words else []), *places])
+    return " ".join([*([words] if words else []), *map(_place, windows)])
+
+
+def _place(window: Mapping[str, Any]) -> str:
+    """Write from where on a text is read, and how long it is: "[body: read from 480 of 1240]"."""
+    arguments = window["read"]["args"]
+    size_chars = f" of {window['size_chars']}" if "size_chars" in window else ""
+    return f"[{name(arguments['field_path'])}: read from {arguments.get('offset_chars', 0)}{size_chars}]"
 
 
 def _id(result: Mapping[str, Any]) -> str:

@@ -23,9 +23,13 @@ SCHEMA_INDEX_TEXT = 18_000
 #: The names of all streams together, as encoded in JSON; a longer list does not help a model.
 SCHEMA_NAMES_TEXT = 34_000
 SCHEMA_STREAM_TEXT = 12_000
+FETCH_TEXT = WINDOW_TEXT = 20_000
 TOOL_RESULT = 100_000
-#: Rows of a page as the resource server sends them; both channels together take about two and a half times as much.
-_PAGE_BYTES, _LARGE_PAGE_BYTES = 6_800, 10_000
+#: A result that nothing asked to be large.
+UNASKED_RESULT = 24_000
+#: Rows, hits and a large page of either as the resource server sends them; both channels together take up to twice as
+#: much.
+ROWS_BYTES, HITS_BYTES, _LARGE_PAGE_BYTES = 6_800, 7_200, 10_000
 #: What a result has beside its text, its structure and its links.
 ENVELOPE = 1_000
 #: A page of this many rows is printed whole; each row has at least its share of the text.
@@ -47,6 +51,8 @@ _HIDDEN_IN_LINE = re.compile(f"[\x00-\x1f{_HIDDEN}]")
 #: In a block of text, line breaks and tabs are allowed.
 _HIDDEN_IN_BLOCK = re.compile(f"[\x00-\x08\x0b\x0c\x0e-\x1f{_HIDDEN}]|\r(?!\n)")
 _WORD = re.compile(r"[A-Za-z0-9_.-]+")
+#: What may be a part of a word: the first piece after an ellipsis, or the last before one.
+_CUT_WORDS = re.compile(rf"(?<=\A{ELLIPSIS})\S{{0,24}} | \S{{0,24}}(?={ELLIPSIS}\Z)")
 _FENCE_CHARS = 16
 #: An instant or a day as sources write it; of an instant the line prints the minute.
 _INSTANT = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(?::\d\d(?:\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?")
@@ -141,9 +147,9 @@ def _escape(hidden: re.Match[str]) -> str:
 # Fitting
 
 
-def page_bytes(limit: int, default_limit: int) -> int:
+def page_bytes(limit: int, default_limit: int, usual_bytes: int) -> int:
     """Return how many bytes of rows a page may have: more if more rows were asked for than usual."""
-    return _PAGE_BYTES if limit <= default_limit else _LARGE_PAGE_BYTES
+    return usual_bytes if limit <= default_limit else _LARGE_PAGE_BYTES
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -204,6 +210,11 @@ def compose(lines: Sequence[Line], limit_bytes: int) -> str:
 def cut(text: str, limit_chars: int) -> str:
     """Cut a text to a number of characters, the last of which is then an ellipsis."""
     return text if len(text) <= limit_chars else text[: max(0, limit_chars - 1)] + ELLIPSIS
+
+
+def with_whole_words(text: str) -> str:
+    """Leave out what is left of a word beside an ellipsis where a text was cut; a very long one stays."""
+    return _CUT_WORDS.sub("", text)
 
 
 def smaller_limit(rows: int, limit_bytes: int, written_bytes: int) -> int:

@@ -63,7 +63,7 @@ class CountingPort:
     async def window(self, query: Any) -> ReadAnswer:
         return self._answer("window", query)
 
-    async def aggregate(self, query: Any) -> ReadAnswer:
+    async def aggregate(self, query: Any, **_form: Any) -> ReadAnswer:
         return self._answer("aggregate", query)
 
     async def search(

@@ -40,7 +40,8 @@ def test_an_aggregate_by_long_keys_is_bounded_and_its_keys_are_read_by_the_print
             following = re.search(r'^repeat the call with cursor="(.*)"$', part.text, re.MULTILINE)
             cursor = following and following[1]
         assert text == labels[-1]
-        more = re.search(r'^more_groups=\d+: repeat the call with cursor="(.*)"$', found.text, re.MULTILINE)
+        printed = r'^\+ \d+ groups that are not printed: repeat the call with cursor="(.*)"$'
+        more = re.search(printed, found.text, re.MULTILINE)
         assert not (await w.call(access, "aggregate", **args, cursor=more[1])).is_error
 
     in_world(work, ())

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from headgate.mcp.serve.results import Outcome
 from headgate.model.query import SearchQuery
 from tests.mcp.serve.test_bytes import in_two_accounts, message
 from tests.mcp.serve.test_world import mail
@@ -126,19 +127,64 @@ def test_only_the_form_for_models_shows_alike_hits_as_one_unless_it_is_asked_for
     in_two_accounts(work)
 
 
-def test_hits_that_lack_words_come_with_the_cursor_where_others_have_all():
+def keys_of(answer: Outcome) -> list[str]:
+    return [hit["record_key"] for hit in answer.structured["data"]["data"]]
+
+
+def test_few_hits_with_all_the_words_are_followed_by_those_with_most_and_the_others_come_with_the_cursor():
+    async def work(w: World) -> None:
+        two = [message(f"two{n}", f"a fern and moss {n}") for n in range(2)]
+        one = [message(f"one{n}", f"a fern {n}") for n in range(3)]
+        others = [message(f"other{n}", f"a stone {n}") for n in range(20)]
+        await w.add(
+            "Home mail", "messages", message("all", "a lantern, a fern and moss"), *two, *one, *others
+        )
+        asked = {"query": "lantern fern moss"}
+        first = await w.call(mail(w), "search", **asked)
+        assert keys_of(first) == ["all", "two0", "two1"]
+        assert "1 matched all, 5 some" in first.text
+        second = await w.call(mail(w), "search", **asked, cursor=first.structured["data"]["next_cursor"])
+        assert sorted(keys_of(second)) == ["one0", "one1", "one2"]
+
+    in_two_accounts(work)
+
+
+def test_a_page_ends_before_hits_that_hold_far_fewer_words_than_its_first():
+    async def work(w: World) -> None:
+        one = [message(f"one{n}", f"a fern {n}") for n in range(6)]
+        others = [message(f"other{n}", f"a stone {n}") for n in range(20)]
+        await w.add("Home mail", "messages", message("three", "a lantern, a fern and moss"), *one, *others)
+        asked = {"query": "lantern fern moss zeppelin"}
+        first = await w.call(mail(w), "search", **asked)
+        assert keys_of(first) == ["three"]
+        rest = await w.call(mail(w), "search", **asked, cursor=first.structured["data"]["next_cursor"])
+        assert sorted(keys_of(rest)) == [f"one{n}" for n in range(6)]
+
+    in_two_accounts(work)
+
+
+def test_hits_that_lack_words_come_with_the_cursor_where_enough_have_all():
     async def work(w: World) -> None:
         ferns = [message(f"f{n}", f"a fern {n}") for n in range(3)]
-        await w.add("Home mail", "messages", message("all", "a lantern and a fern"), *reminders(3), *ferns)
+        both = [message(f"b{n}", f"a lantern and a fern {n}") for n in range(5)]
+        await w.add("Home mail", "messages", *both, *reminders(3), *ferns)
         first = await w.call(mail(w), "search", query="lantern fern")
-        assert [hit["record_key"] for hit in first.structured["data"]["data"]] == ["all"]
-        assert "1 matched all, 6 some" in first.text
+        assert sorted(keys_of(first)) == [f"b{n}" for n in range(5)]
+        assert "5 matched all, 6 some" in first.text
         cursor = first.structured["data"]["next_cursor"]
         second = await w.call(mail(w), "search", query="lantern fern", cursor=cursor)
         assert len(second.structured["results"]) == 4
         assert [hit["alike"]["count"] for hit in second.structured["data"]["data"] if "alike" in hit] == [2]
-        none = await w.call(mail(w), "search", query="lantern moss")
+
+    in_two_accounts(work)
+
+
+def test_a_word_that_no_record_holds_is_named_in_the_head_and_not_in_every_hit():
+    async def work(w: World) -> None:
+        await w.add("Home mail", "messages", message("all", "a lantern and a fern"), *reminders(3))
+        none = await w.call(mail(w), "search", query="lantern orchid")
         assert len(none.structured["results"]) == 2
-        assert ' · not: "moss"' in none.text
+        assert "orchid 0; 0 matched all, 4 some" in none.text
+        assert "not:" not in none.text
 
     in_two_accounts(work)

@@ -63,7 +63,7 @@ def test_the_search_text_shows_hits_and_says_how_to_open_them():
     assert text.splitlines()[0] == "search: 5 hit(s). has_more=false count=exact:5"
     assert text.splitlines()[1] == 'sources: "Work Slack" (slack) 5'
     assert text.count(' · "Work Slack"\n   "a bridge plan" ') == 5
-    assert "fetch with an id, unchanged, opens that record" in text
+    assert "fetch(id) opens a record" in text
     assert "add connection_id only where a line prints it" in text
     assert '"object":"list"' not in text
     assert "connection_id=" not in text
@@ -99,8 +99,8 @@ def test_a_hit_says_where_in_which_field_to_read_on():
     # The id is that of the result, and the ladder names the tool once for all.
     assert match["read"] == {"args": {"field_path": "text", "offset_chars": 37, "limit_chars": 256}}
     assert outcome.structured["content_ladder"]["read_tool"] == "read_record_field"
-    assert '   "a bridge plan" [text cut at 37]\n   id=cin_a/messages:m1\n' in outcome.text
-    assert "[F cut at N]: read_record_field with the id, field_path=F and offset_chars=N" in outcome.text
+    assert '   "a bridge plan" [text: read from 37]\n   id=cin_a/messages:m1\n' in outcome.text
+    assert "[F: read from N]: read_record_field with the id, field_path=F and offset_chars=N" in outcome.text
     assert outcome.text.count("cin_a/messages:m1") == 1
 
 

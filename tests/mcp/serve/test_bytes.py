@@ -12,9 +12,9 @@ import pytest
 from headgate.mcp.serve.results import Outcome, ServerIdentity, result_of
 from headgate.mcp.serve.tools import surface_of
 from headgate.model.kinds import PUBLISHER
-from headgate.model.plan import LINE_CHARS
+from headgate.model.plan import HIT_CHARS
 from headgate.model.query import SearchQuery
-from headgate.text.writing import page_bytes
+from headgate.text.writing import HITS_BYTES, page_bytes
 from tests.mcp.serve.prepared import CountingPort, found, hit, run
 from tests.mcp.serve.test_kinds import built_in_source_ids
 from tests.mcp.serve.test_world import mail
@@ -86,14 +86,18 @@ def test_the_envelope_of_a_page_of_hits_is_that_of_the_resource_server(limit: in
             rows = (message(f"m{n:05}", SENTENCE * 9, subject=f"Bridge {n}") for n in range(60))
             await w.add(account, "messages", *rows)
         found = await w.call(mail(w), "search", q="bridge", limit=limit)
-        form = {"line_chars": LINE_CHARS, "page_bytes": page_bytes(limit, 10)}
+        form = {"line_chars": HIT_CHARS, "page_bytes": page_bytes(limit, 10, HITS_BYTES)}
         body = (await w.port(mail(w)).search(SearchQuery("bridge", limit=limit), **form)).body()
         envelope = found.structured["data"]
         moved = zip(found.structured["results"], body["data"], strict=True)
         for result, row in moved:
             # What the record is stands beside the id; the rest of a hit is left as it is.
             assert row.pop("line").items() <= result.items()
-            windows = [{"read": {"args": read}} for read in [row.pop("read", None)] if read]
+            windows = [
+                {"size_chars": read.pop("size_chars"), "read": {"args": read}}
+                for read in [row.pop("read", None)]
+                if read
+            ]
             assert result.get("match_windows", []) == windows
         assert envelope.pop("next_cursor")
         assert body.pop("next_cursor")
@@ -164,6 +168,64 @@ def test_a_record_of_800_bytes_is_fetched_in_at_most_2_400_bytes_in_either_era()
         opened = await w.call(mail(w), "fetch", id=f"{w.connections['Home mail']}/messages:m00001")
         assert opened.structured["text"] == row["body"]
         assert max(sizes(opened)) <= 2_400
+
+    in_two_accounts(work)
+
+
+def channels(outcome: Outcome) -> tuple[int, int]:
+    """Count the bytes of the text and of the structure."""
+    return len(outcome.text.encode()), len(msgspec.json.encode(outcome.structured))
+
+
+def test_a_mail_of_800_characters_is_fetched_in_1_500_bytes_of_each_channel():
+    async def work(w: World) -> None:
+        await w.add("Home mail", "messages", message("m1", (SENTENCE * 10)[:800]))
+        opened = await w.call(mail(w), "fetch", id="home-mail/messages:m1")
+        assert (SENTENCE * 10)[:800] in opened.text
+        assert max(channels(opened)) <= 1_500
+
+    in_two_accounts(work)
+
+
+@pytest.mark.parametrize("unit", [SENTENCE, "世界は広い。", '"\\', "\u0001", "👩‍👩‍👧"])
+@pytest.mark.parametrize("key", ["m1", "k" * 1_000, "世" * 1_000])
+def test_a_document_and_a_window_that_were_not_asked_for_more_have_at_most_24_000_bytes(unit: str, key: str):
+    text = unit * (1_000_000 // len(unit))
+
+    async def work(w: World) -> None:
+        await w.add("Home mail", "messages", message(key, text, subject="The bridge"))
+        (row,) = (await w.call(mail(w), "query_records", stream="messages")).whole()["structuredContent"][
+            "data"
+        ]["data"]
+        opened = await w.call(mail(w), "fetch", id=row["fetch_id"])
+        assert max(sizes(opened)) <= 24_000
+        document = opened.whole()["structuredContent"]
+        assert document["metadata"]["text_truncated"] is True
+        (rung,) = document["metadata"]["content_ladder"]["field_windows"]
+        window = await w.call(mail(w), rung["read"]["tool"], **rung["read"]["args"])
+        assert max(sizes(window)) <= 24_000
+        begun = document["text"].removesuffix("…") + window.structured["window"]["text"]
+        assert text.startswith(begun)
+        asked = await w.call(
+            mail(w), "read_record_field", id=row["fetch_id"], field_path="body", limit_chars=16_384
+        )
+        assert len(asked.text.encode()) <= 20_000
+        # What goes on begins where the window ends.
+        assert asked.structured["window"]["end_chars"] == len(asked.structured["window"]["text"])
+        assert asked.structured["window"]["next_cursor"]
+
+    in_two_accounts(work)
+
+
+@pytest.mark.parametrize("at", [0, 300_000])
+def test_a_window_around_a_match_that_is_cut_still_holds_the_match(at: int):
+    async def work(w: World) -> None:
+        await w.add("Home mail", "messages", message("m1", "世" * at + " the match " + "界" * 300_000))
+        for context in ({}, {"before_chars": 8_000, "after_chars": 8_000}, {"limit_chars": 16_384}):
+            asked = {"id": "home-mail/messages:m1", "field_path": "body", "q": "the match"}
+            window = await w.call(mail(w), "read_record_field", **asked, **context)
+            assert "the match" in window.structured["window"]["text"]
+            assert len(window.text.encode()) <= 20_000
 
     in_two_accounts(work)
 

@@ -25,7 +25,9 @@ from headgate.reading.local import LocalResourceServer
 from headgate.text.writing import size
 from tests.in_process import LocalProgram, local_program
 
-TEXTS = {"query_records": 8_000, "search": 8_000}
+TEXTS = {"query_records": 8_000, "search": 8_000, "read_record_field": 20_000, "aggregate": 4_000}
+#: Arguments that ask for more than the usual answer of a tool.
+MORE = {"fields", "expand", "limit_chars", "before_chars", "after_chars"}
 FIELDS = [f"field_{n:03} of {'many ' * 5}" for n in range(400)]
 TEXT: dict[str, Any] = {"type": "string"}
 
@@ -111,6 +113,7 @@ async def asked(reader: Reader) -> Iterator[tuple[str, dict[str, Any]]]:
     stream = {"stream": "papers"}
     page = await call("query_records", {**stream, "limit": 1}, reader)
     (entry,) = msgspec.json.decode(msgspec.json.encode(page.structured))["data"]["data"]
+    ref = reader.handles.result_id(RecordRef(entry["connection_id"], StreamName("papers"), entry["id"]))
     place = {"connection_id": entry["connection_id"], "stream": "papers", "record_id": entry["id"]}
     calls: list[tuple[str, dict[str, Any]]] = [
         ("schema", {}),
@@ -125,11 +128,11 @@ async def asked(reader: Reader) -> Iterator[tuple[str, dict[str, Any]]]:
             ("read_record_field", {**place, "field_path": path, "limit_chars": 16_384})
             for path in ("body", "tree")
         ),
-    ]
-    ref = reader.handles.result_id(RecordRef(entry["connection_id"], StreamName("papers"), entry["id"]))
-    calls += [
+        ("read_record_field", {"id": ref, "field_path": "body"}),
+        ("read_record_field", {"id": ref, "field_path": "body", "q": "bridge", "before_chars": 8_000}),
         ("fetch", {"id": ref}),
         ("fetch", {"id": ref, "fields": ["body"]}),
+        ("fetch", {"id": ref, "fields": ["body", *FIELDS[:50]]}),
         ("fetch", {"id": "nothing"}),
     ]
     return iter(calls)
@@ -138,14 +141,23 @@ async def asked(reader: Reader) -> Iterator[tuple[str, dict[str, Any]]]:
 def problems(tool: str, arguments: dict[str, Any], outcome: Any) -> Iterator[str]:
     whole = len(msgspec.json.encode(result_of(outcome, ServerIdentity("0.1.0"), "2026-07-28")))
     most = 60_000 if tool == "schema" and "stream" in arguments and "detail" not in arguments else 100_000
+    if tool in {"fetch", "read_record_field"} and MORE.isdisjoint(arguments):
+        most = 24_000
     text = TEXTS.get(tool, 12_000 if most == 60_000 else 100_000)
     named = f"{tool} {arguments}"[:200]
     if whole > most:
         yield f"{named}: {whole} bytes"
     if size(outcome.text) > text and not outcome.is_error:
         yield f"{named}: {size(outcome.text)} bytes of text"
-    if outcome.is_error and outcome.structured["error"]["code"] == "tool_handler_error":
-        yield f"{named}: failed"
+    if (
+        tool == "fetch"
+        and not outcome.is_error
+        and size(outcome.whole()["structuredContent"]["text"]) > 20_000
+    ):
+        yield f"{named}: a text of more than 20 000 bytes"
+    refusals = {"tool_handler_error", *(["resource_limit"] if tool in {"fetch", "read_record_field"} else [])}
+    if outcome.is_error and outcome.structured["error"]["code"] in refusals:
+        yield f"{named}: {outcome.structured['error']}"
 
 
 def fits(

@@ -69,6 +69,60 @@ def test_the_words_around_a_match_come_from_a_text_if_one_matches():
     in_two_accounts(work)
 
 
+def test_a_title_that_matches_does_not_hide_what_the_text_says_about_the_words():
+    async def work(w: World) -> None:
+        text = "The lantern is green. " + "word " * 200 + "Hold it for ten minutes. " + "word " * 200
+        rows = [message(f"g{n}", "a green lantern", subject=f"Door {n}") for n in range(9)]
+        await w.add("Home mail", "messages", message("m1", text, subject="Green lantern"), *rows)
+        found = await w.call(mail(w), "search", q="green lantern hold")
+        snippet = found.structured["data"]["data"][0]["snippet"]
+        # One place of the rarest word is worth more than a place of a word that is everywhere.
+        assert snippet["field"] == "body"
+        assert "Hold it for ten minutes." in snippet["text"]
+        (window,) = found.structured["results"][0]["match_windows"]
+        assert window["size_chars"] == len(text)
+        start = window["read"]["args"]["offset_chars"]
+        assert text[start:].startswith(snippet["text"].strip("…")[:40])
+        assert f"[body: read from {start} of {len(text)}]" in found.text
+
+    in_two_accounts(work)
+
+
+@pytest.mark.parametrize("text", ["Come by. " * 20 + "Bring the lantern.", "灯り" * 70 + " lantern"])
+def test_a_text_that_fits_is_shown_whole_wherever_the_match_stands(text: str):
+    async def work(w: World) -> None:
+        await w.add("Home mail", "messages", message("m1", text))
+        found = await w.call(mail(w), "search", q="lantern")
+        assert found.structured["data"]["data"][0]["snippet"]["text"] == text
+        assert "match_windows" not in found.structured["results"][0]
+
+    in_two_accounts(work)
+
+
+def test_an_excerpt_is_cut_at_words_and_begins_where_it_says():
+    async def work(w: World) -> None:
+        text = "unmistakable paragraphs " * 40 + "a lantern hangs there " + "unmistakable paragraphs " * 40
+        await w.add("Home mail", "messages", *(message(f"m{n}", text, subject=f"x{n}") for n in range(8)))
+        found = await w.call(mail(w), "search", q="lantern")
+        for row, result in zip(found.structured["data"]["data"], found.structured["results"], strict=True):
+            shown = row["snippet"]["text"]
+            assert set(shown.strip("…").split()) <= set(text.split())
+            assert "lantern" in shown
+            start = result["match_windows"][0]["read"]["args"]["offset_chars"]
+            assert 0 <= text.index(shown.strip("…"), start) - start <= 24
+
+    in_two_accounts(work)
+
+
+def test_a_page_says_the_clock_of_its_own_hits_alone():
+    async def work(w: World) -> None:
+        await w.add("Home mail", "messages", message("m1", "a lantern"))
+        found = await w.call(w.access(w.grant("Home mail"), w.grant("Work mail")), "search", q="lantern")
+        assert found.structured["data"]["meta"]["times"] == "as written, zone unknown"
+
+    in_two_accounts(work)
+
+
 def test_a_person_cannot_forge_a_line():
     async def work(w: World) -> None:
         await w.add("Home mail", "messages", message("m1", "a lantern", sender=FORGED, sent_at=FORGED))
@@ -105,9 +159,10 @@ def test_a_row_of_a_page_begins_with_its_line_and_leaves_out_what_says_nothing()
             "sent_at | sender | subject | body | id",
             "1. 2026-07-02 00:00Z | Ines Albrecht | About the bridge m1 | a lantern | id=home-mail/messages:m1",
         ]
-        # The structure holds the same, in the same order.
+        # The structure holds the same, what a row is called first, and the order of the table beside it.
         (data,) = (row["data"] for row in page.structured["data"]["data"])
-        assert list(data) == ["sent_at", "sender", "subject", "body"]
+        assert list(data) == ["subject", "sent_at", "sender", "body"]
+        assert page.structured["data"]["line"] == ["sent_at", "sender", "subject", "body"]
         named = await w.call(mail(w), "query_records", stream="messages", fields=["id", "is_read"])
         assert named.structured["data"]["data"][0]["data"] == {"id": "m1", "is_read": None}
 

@@ -206,9 +206,9 @@ def call_from_text(tool: str, text: str) -> tuple[str, Json]:
         return rung["read"]["tool"], rung["read"]["args"]
     if tool == "search":
         path, offset, record_id = re.search(
-            r"\[(\S+) cut at (\d+)\]\n   id=(.*)$", text, re.MULTILINE
+            r"\[(\S+): read from (\d+)(?: of \d+)?\]\n   id=(.*)$", text, re.MULTILINE
         ).groups()
-        called = re.search(r"^.*\[F cut at N\]: (\w+) with the id", text, re.MULTILINE)[1]
+        called = re.search(r"^.*\[F: read from N\]: (\w+) with the id", text, re.MULTILINE)[1]
         return called, {"id": record_id, "field_path": path, "offset_chars": int(offset)}
     lines = text.splitlines()
     row = next(line for line in lines if line.startswith("1. ")).removeprefix("1. ").split(" | ")
@@ -372,10 +372,14 @@ def test_a_session_that_is_open_ends_to_read_when_its_grant_is_revoked(tmp_path:
 
 def test_accounts_of_one_kind_are_distinguished_in_a_search():
     async def work(w: World) -> None:
-        answer = await w.call(mail(w), "search", q="garden", limit=3)
+        answer = await w.call(mail(w), "search", q="garden", limit=20)
         assert re.search(
-            r'^sources: "\w+ mail" \(mail\) \d · "\w+ mail" \(mail\) \d$', answer.text, re.MULTILINE
+            r'^sources: "\w+ mail" \(mail\) \d+ · "\w+ mail" \(mail\) \d+$', answer.text, re.MULTILINE
         )
-        assert len(answer.structured["source_mix"]) == 2
+        hits = answer.structured["data"]["data"]
+        assert {(hit["connector_key"], hit["display_name"]) for hit in hits} == {
+            ("mail", "Home mail"),
+            ("mail", "Work mail"),
+        }
 
     in_world(work, (StitchedAccount("mail", "Home mail", 40), StitchedAccount("mail", "Work mail", 40)))

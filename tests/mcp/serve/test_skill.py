@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import re
 import sys
@@ -11,12 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import mcp_types as t
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
 
 from headgate.auth.credentials import credential_path, home_credential_path, write_token
-from headgate.mcp.serve.skill import SKILL_CHARS, SKILL_URI, skill_text
+from headgate.mcp.serve.skill import SKILL_CHARS, SKILL_URI, SKILLS_EXTENSION, skill_text
 from headgate.model.kinds import PUBLISHER, kinds_of
 from tests.mcp.serve.product import Product, product
 
@@ -92,3 +95,46 @@ def test_the_skill_names_the_kinds_of_a_grant_and_no_others_and_stays_short():
     assert "bank:" in skill_text(kinds_of([f"{PUBLISHER}/money"]))
     # What a stranger's source calls itself is not repeated.
     assert "evil" not in skill_text(kinds_of(["https://evil.example/ignore-all-rules"]))
+
+
+class _Skills(t.Result):
+    skills: tuple[dict[str, Any], ...] = ()
+    skill: dict[str, Any] | None = None
+
+
+class _Named(t.RequestParams):
+    uri: str
+
+
+async def _ask(client: Client, method: str, params: t.RequestParams | None = None) -> _Skills:
+    return await client.session.send_request(t.Request(method=method, params=params), _Skills)
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+def test_a_client_of_the_skills_extension_lists_the_skill_and_can_verify_what_it_reads(
+    shipped: Product, mode: str
+):
+    async def go() -> None:
+        headers = {"Authorization": f"Bearer {shipped.mail}"}
+        async with httpx2.AsyncClient(headers=headers, trust_env=False) as http:
+            place = streamable_http_client(shipped.url, http_client=http)
+            async with Client(place, mode=mode) as client:
+                (entry,) = (await _ask(client, "skills/list")).skills
+                assert (await _ask(client, "skills/get", _Named(uri=entry["uri"]))).skill == entry
+                (content,) = (await client.read_resource(entry["uri"])).contents
+                (file,) = entry["resources"]
+                written = content.text.encode()
+                assert (file["uri"], file["size"]) == (entry["uri"], len(written))
+                assert file["digest"] == f"sha256:{hashlib.sha256(written).hexdigest()}"
+                _, front, _ = content.text.split("---\n", 2)
+                assert dict(line.split(": ", 1) for line in front.splitlines()) == entry["frontmatter"]
+                (listed,) = (await client.list_resources()).resources
+                assert (listed.name, listed.description) == tuple(entry["frontmatter"].values())
+                for uri in ("skill://other/SKILL.md", "skill://headgate", "pdpp://x", "x" * 9_000):
+                    with pytest.raises(MCPError) as refused:
+                        await _ask(client, "skills/get", _Named(uri=uri))
+                    assert refused.value.error.code == t.INVALID_PARAMS
+                if mode == "auto":
+                    assert client.server_capabilities.extensions == {SKILLS_EXTENSION: {}}
+
+    asyncio.run(go())

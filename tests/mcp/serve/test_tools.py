@@ -145,7 +145,8 @@ def test_the_descriptions_say_what_a_model_cannot_guess():
     assert "0 only counts" in about("search", "limit")
     assert "as in search" in about("aggregate", "query")
     assert BY_NAME["search"]["inputSchema"]["properties"]["mode"]["enum"] == ["lexical"]
-    assert "prints every row" in BY_NAME["query_records"]["description"]
+    assert "the rows that fit; next_cursor goes on" in BY_NAME["query_records"]["description"]
+    assert "a OR b (binds first)" in BY_NAME["search"]["description"]
     assert "one connection" in about("query_records", "changes_since")
     assert "beginning" in about("query_records", "changes_since")
     assert "oldest first" in about("aggregate", "group_by_time")

@@ -38,12 +38,9 @@ def test_the_text_says_how_the_query_was_understood_and_which_words_a_hit_misses
         meta = found.structured["data"]["meta"]
         assert (meta["count"], meta["partial_count"]) == (2, 1)
         assert meta["understood"]["words"][0] == {"word": "invoice", "count": 1, "forms": ["invoices"]}
-        # Those that lack a word come with the cursor.
-        cursor = found.structured["data"]["next_cursor"]
-        rest = await w.call(mail(w), "search", q="where is the invoice for gloves canal", cursor=cursor)
-        assert ' · not: "invoice"' in rest.text
-        pages = [answer.structured["data"]["data"] for answer in (found, rest)]
-        assert [(hit["record_key"], hit.get("missing")) for hits in pages for hit in hits] == [
+        assert ' · not: "invoice"' in found.text
+        hits = found.structured["data"]["data"]
+        assert [(hit["record_key"], hit.get("missing")) for hit in hits] == [
             ("all", None),
             ("part", ["invoice"]),
         ]
@@ -51,10 +48,27 @@ def test_the_text_says_how_the_query_was_understood_and_which_words_a_hit_misses
     in_an_account(work)
 
 
+def test_each_alternative_has_its_own_count():
+    async def work(w: World) -> None:
+        found = await w.call(mail(w), "search", q='invoice OR gloves OR zeppelin OR "blue gloves" canal')
+        (alternatives, canal) = found.structured["data"]["meta"]["understood"]["words"]
+        counts = {"invoice": 1, "gloves": 2, "zeppelin": 0, '"blue gloves"': 0}
+        assert alternatives["alternatives"] == counts
+        assert (alternatives["count"], canal["count"]) == (2, 2)
+        assert "alternatives" not in canal
+        words = 'invoice 1 OR gloves 2 OR zeppelin 0 OR "\\"blue gloves\\"" 0: together 2, canal 2'
+        assert f"words: {words}; 2 matched all" in found.text
+        since = {"sent_at": {"gte": "2026-01-15"}}
+        narrow = await w.call(mail(w), "search", q="invoice OR gloves", streams=["messages"], filter=since)
+        assert "words: invoice 0 OR gloves 1: together 1; 1 matched all" in narrow.text
+
+    in_an_account(work)
+
+
 def test_a_corrected_word_and_a_sender_are_found_and_the_newest_come_first_on_request():
     async def work(w: World) -> None:
         found = await w.call(mail(w), "search", q="glvoes")
-        assert "glvoes 2 (no such word; taken for gloves)" in found.text
+        assert "glvoes 0 (taken for gloves 2)" in found.text
         people = await w.call(mail(w), "search", q="Albrecht", sort="time")
         assert [hit["record_key"] for hit in people.structured["data"]["data"]] == ["part", "all"]
         assert people.structured["results"][0]["who"] == "Ines Albrecht"

@@ -10,14 +10,79 @@ _SURVIVES = (
 )
 _PRUNING = "tests/audit/test_pruning.py"
 _ACROSS = f"{_PRUNING}::test_who_read_lists_and_pages_go_on_across_what_was_pruned"
+_BYTES = "tests/mcp/serve/test_bytes.py"
+_DOCUMENTS = "tests/mcp/serve/test_documents.py"
 _FULL = "tests/hostile/store/test_full_home.py"
 _HTTP = "src/headgate/web/http.py"
 _HEADS = "tests/web/test_wire.py::test_a_request_with_too_large_a_head_is_not_run_alone_or_behind_others"
 _KEYS = "tests/web/test_hostile_keys.py::test_no_collection_holds_every_key_that_clients_sent"
 _LARGE = "tests/web/test_large_pages.py::test_no_answer_keeps_the_event_loop_waiting"
 _STORE = "tests/store/test_maintenance.py"
+_QUOTED = "tests/web/test_quoted.py"
+_CLAUSES = "src/headgate/policy/clauses.py"
 
 BUGS = (
+    # Refusals
+    Bug(
+        "tests/policy/test_nearest.py::test_the_connection_of_a_name_is_offered_alone_and_the_nearest_comes_first",
+        "a connection is not found by what the owner calls it",
+        "src/headgate/policy/choose.py",
+        "if label.casefold() == connection_id.casefold()]",
+        "if label == connection_id]",
+    ),
+    # Skills
+    Bug(
+        "tests/mcp/serve/test_skill.py::test_a_client_of_the_skills_extension_lists_the_skill_and_can_verify_what_it_reads",
+        "the digest of the skill is not of what is read",
+        "src/headgate/mcp/serve/skill.py",
+        "    content = skill_text(kinds).encode()\n",
+        "    content = skill_text(kinds)[:-1].encode()\n",
+    ),
+    # Keys of accounts
+    Bug(
+        "tests/sources/test_account_keys.py::test_a_new_calendar_account_has_keys_that_every_id_carries_and_removes_by_them",
+        "the form of an account's keys is not fixed when it is added",
+        "src/headgate/sources/accounts.py",
+        'form = {"form": job.form} if known is None else {}',
+        "form: dict[str, int] = {}",
+    ),
+    Bug(
+        "tests/sources/test_account_keys.py::test_a_new_calendar_account_has_keys_that_every_id_carries_and_removes_by_them",
+        "what an account no longer has is removed by the server's ids",
+        "src/headgate/sources/parts.py",
+        "key=[plain_id(part) if isinstance(part, str) else part for part in item.key]",
+        "key=list(item.key)",
+    ),
+    # Bookmarks
+    Bug(
+        "tests/policy/test_bookmarks.py::test_a_bookmark_of_an_older_version_is_valid_until_it_ends",
+        "bookmarks of older versions are refused",
+        "src/headgate/policy/cursors.py",
+        "if not token.startswith(Kind.CHANGES):",
+        "if token:",
+    ),
+    Bug(
+        "tests/policy/test_bookmarks.py::test_a_bookmark_ends_within_an_hour_of_its_time",
+        "a bookmark ends before its time",
+        "src/headgate/auth/keys.py",
+        "(-(-at // _HOUR)).to_bytes",
+        "(at // _HOUR).to_bytes",
+    ),
+    # Lists for the owner
+    Bug(
+        "tests/cli/test_mistyped.py::test_a_sample_is_the_line_of_what_is_granted",
+        "a sample shows what the grant would withhold",
+        "src/headgate/reading/preview.py",
+        "line_body(line, {name: value for name, value in values.items() if name in granted.fields})",
+        "line_body(line, values)",
+    ),
+    Bug(
+        "tests/console/test_lists.py::test_a_list_shows_when_who_how_much_and_what_as_answers_do",
+        "the owner's lists do not say how much",
+        "src/headgate/console/records.py",
+        'amount=line.get("amount", ""),',
+        'amount="",',
+    ),
     # Backups, exports
     Bug(
         _SURVIVES,
@@ -68,6 +133,49 @@ BUGS = (
         "src/headgate/reading/records.py",
         "await draw(size, _as_shown, read, served, show)",
         "_as_shown(read, served, show)",
+    ),
+    # Documents
+    Bug(
+        f"{_DOCUMENTS}::test_no_name_and_no_value_can_pass_for_the_line_of_another_field",
+        "the second line of a value can pass for another field",
+        "src/headgate/text/fields.py",
+        'text.replace("\\n", _INDENT)',
+        "text",
+    ),
+    Bug(
+        f"{_DOCUMENTS}::test_what_is_nested_is_one_line_and_its_texts_cannot_add_a_member",
+        "a text in a list can pass for two",
+        "src/headgate/text/fields.py",
+        "and not _SIGNS.search(text)",
+        "",
+    ),
+    Bug(
+        f"{_DOCUMENTS}::test_a_document_has_the_title_that_a_search_shows",
+        "a document is named by the usual fields alone",
+        "src/headgate/text/document.py",
+        "    if line is None:\n        return title(row), field\n",
+        "    if line is None or line.title:\n        return title(row), field\n",
+    ),
+    Bug(
+        f"{_DOCUMENTS}::test_a_record_of_4_000_characters_is_whole_with_its_quoted_text",
+        "what is beside a text is left to other calls",
+        "src/headgate/text/document.py",
+        "        if sizes[path] <= left:\n",
+        "        if sizes[path] <= min(left, 160):\n",
+    ),
+    Bug(
+        f"{_BYTES}::test_a_document_and_a_window_that_were_not_asked_for_more_have_at_most_24_000_bytes",
+        "every document may be large",
+        "src/headgate/mcp/serve/fetch.py",
+        "TOOL_RESULT if named or query.expand else UNASKED_RESULT",
+        "TOOL_RESULT",
+    ),
+    Bug(
+        f"{_BYTES}::test_a_window_around_a_match_that_is_cut_still_holds_the_match",
+        "a window that is cut keeps the context before the match",
+        "src/headgate/mcp/serve/field.py",
+        "limit_chars=shorter, before_chars=None, after_chars=None",
+        "limit_chars=shorter",
     ),
     # What strangers send
     Bug(
@@ -257,5 +365,64 @@ BUGS = (
         "src/headgate/audit/activity.py",
         "before = entries[-1].first",
         "before = entries[-1].seq",
+    ),
+    # Answers without hits
+    Bug(
+        "tests/web/test_schema_words.py::"
+        "test_a_search_without_hits_says_what_is_covered_and_what_its_filter_lets_through",
+        "a search that only counts is taken for one without hits",
+        "src/headgate/reading/search.py",
+        "if page.hits or page.count or",
+        "if page.hits or",
+    ),
+    # What a record repeats of another
+    Bug(
+        f"{_QUOTED}::test_records_that_hold_the_words_only_in_quoted_text_are_counted_apart",
+        "quoted text counts like any other",
+        "src/headgate/store/search/scope.py",
+        "is_quoted = name in reach.quoted_fields",
+        "is_quoted = False",
+    ),
+    Bug(
+        f"{_QUOTED}::test_pages_show_every_match_once_and_those_that_quote_it_last",
+        "those that quote a word are no part of the count",
+        "src/headgate/reading/search.py",
+        "else page.count + page.partial_count + page.quoted_count",
+        "else page.count + page.partial_count",
+    ),
+    Bug(
+        f"{_QUOTED}::test_only_those_are_counted_and_added_up_that_hold_the_words_themselves",
+        "the number of those that quote the words is not of the filter",
+        "src/headgate/store/search/counting.py",
+        "AggregatePlan(plan.reach, Metric.COUNT, filters=plan.filters)",
+        "AggregatePlan(plan.reach, Metric.COUNT)",
+    ),
+    Bug(
+        f"{_QUOTED}::test_values_are_not_read_from_quoted_text_unless_it_is_named",
+        "values are read from quoted text",
+        _CLAUSES,
+        "own = tuple(name for name in fields if name not in quoted)",
+        "own = fields",
+    ),
+    Bug(
+        f"{_QUOTED}::test_a_thread_is_not_a_hit_beside_its_messages_unless_it_is_asked_for",
+        "a stream is searched beside the one that it repeats",
+        _CLAUSES,
+        "return searched if query.streams is not None else tuple(_without_repeats(searched, query))",
+        "return searched",
+    ),
+    Bug(
+        f"{_QUOTED}::test_a_thread_is_found_where_its_messages_are_not_shown_whole",
+        "a stream is left out although not every record that it repeats is shown",
+        _CLAUSES,
+        "is_whole = scope.time is None and scope.resources is None",
+        "is_whole = True",
+    ),
+    Bug(
+        "tests/policy/test_repeats.py::test_by_meaning_quoted_text_is_compared_only_where_it_is_named",
+        "by meaning a text is found again where it is quoted",
+        "src/headgate/policy/decide.py",
+        "compared = tuple(name for name in compared if name not in quoted)",
+        "compared = tuple(compared)",
     ),
 )

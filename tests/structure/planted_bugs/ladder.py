@@ -30,8 +30,8 @@ BUGS = (
         "S3-02",
         "the text of a hit does not say that its field goes on",
         _SEARCH_TEXT,
-        "f\"[{name(args['field_path'])} cut at {args.get('offset_chars', 0)}]\"",
-        "name(args['field_path'])",
+        "f\"[{name(arguments['field_path'])}: read from {arguments.get('offset_chars', 0)}{size_chars}]\"",
+        "name(arguments['field_path'])",
     ),
     Bug(
         "S3-03",

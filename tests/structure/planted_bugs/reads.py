@@ -33,8 +33,8 @@ BUGS = (
         "S2-53",
         "two sources are no mix",
         "src/headgate/text/search.py",
-        "for source in mix[:_MIX]",
-        "for source in mix[:1]",
+        "in list(counts.items())[:_MIX]",
+        "in list(counts.items())[:1]",
     ),
     Bug(
         "S2-54",
@@ -182,7 +182,7 @@ BUGS = (
     Bug(
         "tests/mcp/serve/test_lines.py::test_a_row_of_a_page_begins_with_its_line_and_leaves_out_what_says_nothing",
         "a field that was asked for by name is left out where it has no value",
-        "src/headgate/reading/records.py",
+        "src/headgate/text/records.py",
         "        if name in named\n        or (",
         "        if (",
     ),

@@ -46,7 +46,7 @@ BUGS = (
         f"{_SKILL}::test_a_client_reads_the_skill_and_every_call_of_it_works",
         "the skill is not listed over HTTP",
         "src/headgate/mcp/serve/server.py",
-        '{"resources": [SKILL]}',
+        '{"resources": [skill_resource(self.surface_for(context).kinds)]}',
         '{"resources": list[Json]()}',
     ),
     Bug(

@@ -15,13 +15,23 @@ from headgate.model.query import RecordQuery
 from headgate.model.wire import ChildrenBody, Json, RecordBody
 from headgate.reading.port import ReadAnswer
 from headgate.text.document import Document, Space, document
-from headgate.text.writing import FALLBACK_CHARS, FETCH_CHARS, INLINE_CHARS, TOOL_RESULT, plain
+from headgate.text.records import telling
+from headgate.text.writing import (
+    FALLBACK_CHARS,
+    FETCH_CHARS,
+    FETCH_TEXT,
+    TOOL_RESULT,
+    UNASKED_RESULT,
+    plain,
+    size,
+)
 
-#: How much is shown of any value, and of the short ones together; the next smaller is tried while the answer, which
-#: holds the document twice, is too large.
-_STEPS = ((FETCH_CHARS, None), (8_192, None), (INLINE_CHARS, None), (INLINE_CHARS, INLINE_CHARS))
-#: A body of this size fits twice, even if every character of it has to be escaped, and escaped again.
-_SURELY_FITS = 16_000
+#: Of values: what fits twice into an answer that did not ask for more, if nearly every character takes one byte.
+_UNASKED_CHARS = 10_000
+#: Of the fields that were asked for by name, together.
+_NAMED_CHARS = 45_000
+_LEAST_CHARS = 100
+_STAMP = 300
 _NO_REST = "This resource server has no windows: the rest of the field cannot be read here."
 
 
@@ -31,7 +41,7 @@ async def fetch(reader: Reader, query: RecordQuery, asked_id: str | None) -> Out
 
     def show(answer: ReadAnswer) -> Collection[str]:
         # Made before the answer is logged: a document leaves fields out, and a log names those that left.
-        outcome, fields = _outcome(reader, answer, asked_id, query.fields)
+        outcome, fields = _outcome(reader, answer, asked_id, query)
         outcomes.append(outcome)
         return fields
 
@@ -40,21 +50,27 @@ async def fetch(reader: Reader, query: RecordQuery, asked_id: str | None) -> Out
 
 
 def _outcome(
-    reader: Reader, answer: ReadAnswer, asked_id: str | None, requested: Sequence[str] | None
+    reader: Reader, answer: ReadAnswer, asked_id: str | None, query: RecordQuery
 ) -> tuple[Outcome, Collection[str]]:
-    # Explicitly requested fields are not shortened.
-    as_json = FALLBACK_CHARS if requested is None else FETCH_CHARS
-    for inline, beside in _STEPS:
-        members, fields, ladder = build(reader, answer.body(), asked_id, Space(inline, as_json, beside))
-        if not reader.windows and requested:
-            _drop_circles(members, requested)
+    """Draw a document, with fewer characters as long as the answer, which holds it twice, is too large."""
+    named = query.fields or ()
+    limit_bytes = (TOOL_RESULT if named or query.expand else UNASKED_RESULT) - _STAMP
+    chars = min(FETCH_CHARS * len(named), _NAMED_CHARS) if named else _UNASKED_CHARS
+    while chars > _LEAST_CHARS:
+        members, fields, ladder = build(reader, answer.body(), asked_id, Space(chars, named))
+        if not reader.windows and named:
+            _drop_circles(members, named)
         # Encoded once: the text is the same JSON as the structure.
         written = msgspec.json.encode(members)
         outcome = Outcome(
             msgspec.Raw(written), plain(written), links=tuple(file_links(ladder)), has_trust=True
         )
-        if len(answer.content) <= _SURELY_FITS or len(msgspec.json.encode(outcome.wire())) <= TOOL_RESULT:
+        excess = max(
+            len(msgspec.json.encode(outcome.wire())) / limit_bytes, size(members["text"]) / FETCH_TEXT
+        )
+        if excess <= 1:
             return outcome, fields
+        chars = int(min(chars / excess, chars * 0.8))
     raise ResourceLimit(
         "This record is too large for one answer.",
         hint="Ask for fewer fields, or a smaller expand_limit; schema with stream names the fields.",
@@ -79,7 +95,7 @@ def build(reader: Reader, row: RecordBody, asked_id: str | None, space: Space) -
         row,
         lambda: reader.naming(ref),
         asked_id=asked_id or reader.handles.result_id(ref),
-        url=reader.url(ref),
+        url=reader.short_url(ref),
         lengths=take_lengths(row),
         space=space,
     )
@@ -103,6 +119,9 @@ def _children(reader: Reader, related: RecordBody | ChildrenBody | None) -> Json
 
 
 def _child(reader: Reader, row: RecordBody) -> Json:
-    entry, _ = shorten_row(reader, row, FALLBACK_CHARS)
-    short: Json = {"id": reader.handles.result_id(ref_of(row)), "data": row.get("data")}
-    return {**short, "content_ladder": entry} if entry else short
+    ref = ref_of(row)
+    row["data"] = telling(row.get("data") or {}, ref.record_id)
+    ladder = shorten_row(reader, row, ref, FALLBACK_CHARS)
+    child: Json = {"id": reader.handles.result_id(ref), "data": row["data"]}
+    rungs = ladder.short("read", "resource_uri")
+    return {**child, "content_ladder": rungs} if rungs else child

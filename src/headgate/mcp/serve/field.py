@@ -13,10 +13,10 @@ from headgate.model.ids import ConnectionId, RecordRef
 from headgate.model.query import WindowQuery
 from headgate.model.wire import FieldWindowBody, Json, TextWindow
 from headgate.text.window import WindowText, window_text
-from headgate.text.writing import ENVELOPE, TOOL_RESULT
+from headgate.text.writing import ENVELOPE, TOOL_RESULT, UNASKED_RESULT, WINDOW_TEXT, size
 
-#: A text of so many characters fits twice, even if each of them has to be escaped.
-_SURELY_FITS_CHARS = 6_000
+#: A text of so many characters is within every limit, even if each of them has to be escaped.
+_SURELY_FITS_CHARS = 1_500
 
 
 async def read_record_field(reader: Reader, query: WindowQuery) -> Outcome:
@@ -24,11 +24,18 @@ async def read_record_field(reader: Reader, query: WindowQuery) -> Outcome:
     outcome = await _window(reader, query)
     if len(outcome.text) <= _SURELY_FITS_CHARS:
         return outcome
-    while (written := len(msgspec.json.encode(outcome.wire()))) > TOOL_RESULT - ENVELOPE:
+    asks_more = any((query.limit_chars, query.before_chars, query.after_chars))
+    limit_bytes = (TOOL_RESULT if asks_more else UNASKED_RESULT) - ENVELOPE
+    while True:
+        written = len(msgspec.json.encode(outcome.wire()))
+        excess = max(written / limit_bytes, size(outcome.text) / WINDOW_TEXT)
+        if excess <= 1:
+            return outcome
         chars = len(cast("Json", outcome.structured)["window"]["text"])
-        query = replace(query, limit_chars=chars * (TOOL_RESULT - 2 * ENVELOPE) // written)
+        # Without the context that was asked for, the server puts a match into the middle.
+        shorter = int(chars * 0.95 / excess)
+        query = replace(query, limit_chars=shorter, before_chars=None, after_chars=None)
         outcome = await _window(reader, query)
-    return outcome
 
 
 async def _window(reader: Reader, query: WindowQuery) -> Outcome:

@@ -22,7 +22,7 @@ from headgate.mcp.serve.results import (
     ServerIdentity,
     stamped,
 )
-from headgate.mcp.serve.skill import SKILL
+from headgate.mcp.serve.skill import SKILLS_EXTENSION, skill_resource
 from headgate.mcp.serve.tools import Surface
 from headgate.model.wire import Json
 
@@ -161,22 +161,23 @@ class Handshake:
     def _introduction(self) -> Json:
         return {
             "supportedVersions": sorted(MODERN),
-            **self._description(),
+            # Extensions belong to the versions without a handshake.
+            **self._description(extensions={SKILLS_EXTENSION: Json()}),
             **_CACHE_HINT,
             "resultType": "complete",
             "_meta": {SERVER_INFO: self.identity.description},
         }
 
-    def _description(self) -> Json:
+    def _description(self, **extensions: Json) -> Json:
         offers = {"resources": {"listChanged": False, "subscribe": False}, "tools": {"listChanged": False}}
-        return {"capabilities": offers, "instructions": self.surface.instructions}
+        return {"capabilities": {**extensions, **offers}, "instructions": self.surface.instructions}
 
     def _list(self, method: str, version: str) -> Json | None:
         tools = self.surface.tools if version in MODERN else map(_in_older_order, self.surface.tools)
         lists: dict[str, Json] = {
             "tools/list": {"tools": list(tools)},
             # A person's records are not enumerated: the URIs of resources are found in answers.
-            "resources/list": {"resources": [SKILL]},
+            "resources/list": {"resources": [skill_resource(self.surface.kinds)]},
             "resources/templates/list": {"resourceTemplates": list(self.surface.templates)},
         }
         if method not in lists:

@@ -41,6 +41,7 @@ STREAM = "pdpp://stream/"
 BLOB = "pdpp://blob/"
 #: A longer id is printed as a handle: 25 ids of this size leave space for titles in the text of a page.
 ID_BYTES = 160
+_URL_BYTES = 300
 #: A longer key is not put into a handle whole.
 _KEY_BYTES = 64
 _BEGINNING_BYTES = 16
@@ -243,6 +244,11 @@ class Reader(msgspec.Struct, frozen=True):
     def url(self, ref: RecordRef) -> str:
         """Return a record's address."""
         return record_url(self.provider_url, ref)
+
+    def short_url(self, ref: RecordRef) -> str:
+        """Return a record's address, or its id where the address costs more than it is worth: both open the record."""
+        url = self.url(ref)
+        return url if len(url) <= _URL_BYTES else self.handles.result_id(ref)
 
     def structured(self, data: Mapping[str, Any] | msgspec.Raw, answer: ReadAnswer) -> dict[str, Any]:
         """Put a body into the structure that most answers share."""

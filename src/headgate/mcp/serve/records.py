@@ -18,24 +18,13 @@ from headgate.model.wire import AggregateBody, Json, PageBody, RecordBody
 from headgate.reading.home import draw
 from headgate.reading.port import ReadAnswer, RecordRow
 from headgate.text.aggregate import GroupPlace, aggregate_text, cut_keys, key_text, read_place
-from headgate.text.ladder import Ladder, binary_facts, encoded_facts, is_whole, record_entry, shorten
+from headgate.text.ladder import Ladder, binary_facts, encoded_facts, is_whole, shorten
 from headgate.text.records import records_text
-from headgate.text.writing import ENVELOPE, INLINE_CHARS, TOOL_RESULT, page_bytes, smaller_limit
+from headgate.text.writing import ENVELOPE, INLINE_CHARS, ROWS_BYTES, TOOL_RESULT, page_bytes, smaller_limit
 
 #: How much of a long text stays in its row, after what was asked of the server, while a page is too large.
 _INLINE_STEPS = (64, 16)
 _HOW_TO_READ = "Call read_tool with id=fetch_id, field_path and offset_chars to read a field on."
-#: What an entry of the ladder says of a field; the rest is the same for all, or stands in the row.
-_RUNG = (
-    "field_path",
-    "size_chars",
-    "size_bytes",
-    "mime_type",
-    "digest",
-    "blob_id",
-    "json_field",
-    "binary_field",
-)
 _KEY_STEPS = (1024, 256, 64)
 _AGGREGATE_BYTES = 90_000
 _LINKS = 5
@@ -64,7 +53,7 @@ class _RenderedPage(msgspec.Struct):
 
 async def query_records(reader: Reader, query: ListQuery | ChangesQuery) -> Outcome:
     """Answer a page of a stream."""
-    limit_bytes = page_bytes(query.limit, DEFAULT_PAGE)
+    limit_bytes = page_bytes(query.limit, DEFAULT_PAGE, ROWS_BYTES)
     # A field that was asked for by name gets its share of the whole page.
     share = limit_bytes // (query.limit * len(query.fields)) if query.fields else 0
     chars = min(max(LINE_CHARS, share), INLINE_CHARS)
@@ -90,9 +79,13 @@ async def aggregate(reader: Reader, query: AggregateQuery, cursor: str | None) -
     place = GroupPlace(0) if cursor is None else read_place(cursor)
     if place is None:
         raise _no_such_place()
-    answer = await reader.port.aggregate(query)
+    answer = await reader.port.aggregate(query, page_bytes=ROWS_BYTES)
     body: AggregateBody = answer.body()
-    text = aggregate_text(body, place.group) if place.offset_chars is None else key_text(body, place)
+    text = (
+        aggregate_text(body, place.group, query.filters)
+        if place.offset_chars is None
+        else key_text(body, place)
+    )
     if text is None or place.group > len(body.get("groups", ())):
         raise _no_such_place()
     return Outcome(reader.fenced(_with_short_keys(body), answer), text, has_trust=True)
@@ -153,17 +146,6 @@ def _rendered(
     )
 
 
-def _short_entry(fetch_id: str, ladder: Ladder) -> Json:
-    """Write which fields of a record are not whole, and how long they are."""
-    return {
-        "fetch_id": fetch_id,
-        **{
-            kind: [{fact: rung[fact] for fact in _RUNG if fact in rung} for rung in rungs]
-            for kind, rungs in ladder.members().items()
-        },
-    }
-
-
 def _cut_rows(
     reader: Reader, rows: list[_ReadRow], inline_chars: int
 ) -> tuple[list[_PageRow], list[Json], list[Json]]:
@@ -179,10 +161,10 @@ def _cut_rows(
         copy: RecordBody = msgspec.json.decode(msgspec.json.encode(row.row))
         for record in _with_children(copy):
             ref = row.ref if record is copy else ref_of(record)
-            ladder = _shorten(reader, record, ref, inline_chars)
+            ladder = shorten_row(reader, record, ref, inline_chars)
             record["fetch_id"] = reader.handles.result_id(ref)
             if ladder.members():
-                entries.append(_short_entry(record["fetch_id"], ladder))
+                entries.append({"fetch_id": record["fetch_id"], **ladder.short()})
                 links += file_links(ladder)
         short.append(copy)
     return short, entries, links
@@ -269,14 +251,8 @@ def _child_ids(reader: Reader, expanded: Any) -> dict[str, list[str]]:
     }
 
 
-def shorten_row(reader: Reader, row: RecordBody, inline_chars: int) -> tuple[Json | None, Ladder]:
-    """Cut one row in place, and give its ladder entry if anything was cut."""
-    ladder = _shorten(reader, row, ref_of(row), inline_chars)
-    entry = record_entry(row, reader.naming(ref_of(row)), ladder) if ladder.members() else None
-    return entry, ladder
-
-
-def _shorten(reader: Reader, row: RecordBody, ref: RecordRef, inline_chars: int) -> Ladder:
+def shorten_row(reader: Reader, row: RecordBody, ref: RecordRef, inline_chars: int) -> Ladder:
+    """Cut one row in place, and return the ladder of what was cut."""
     data = row.get("data") or {}
     short, ladder = shorten(data, reader.naming(ref), inline_chars=inline_chars, lengths=take_lengths(row))
     if short is not data:

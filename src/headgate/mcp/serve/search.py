@@ -10,25 +10,23 @@ import msgspec
 from headgate.errors import ResourceLimit
 from headgate.mcp.serve.reader import Reader, ref_of_hit
 from headgate.mcp.serve.results import Outcome
-from headgate.model.plan import LINE_CHARS
+from headgate.model.plan import HIT_CHARS
 from headgate.model.query import SearchQuery
 from headgate.model.wire import HitBody, Json, SearchBody
 from headgate.text.document import title
 from headgate.text.line import line_parts
-from headgate.text.search import cut_marked, search_text, source_mix
-from headgate.text.writing import ENVELOPE, TOOL_RESULT, page_bytes, smaller_limit
+from headgate.text.search import cut_marked, search_text
+from headgate.text.writing import ENVELOPE, HITS_BYTES, TOOL_RESULT, page_bytes, smaller_limit
 
 DEFAULT_HITS = 10
 _WINDOWS = 3
 _SHORT_CHARS = 64
-#: A longer address costs more than it is worth; the id opens the record as well.
-_URL_BYTES = 300
 
 
 async def search(reader: Reader, query: SearchQuery) -> Outcome:
     """Answer a search."""
     answer = await reader.port.search(
-        query, line_chars=LINE_CHARS, page_bytes=page_bytes(query.limit, DEFAULT_HITS)
+        query, line_chars=HIT_CHARS, page_bytes=page_bytes(query.limit, DEFAULT_HITS, HITS_BYTES)
     )
     body: SearchBody = answer.body()
     hits = body.get("data", [])
@@ -36,14 +34,9 @@ async def search(reader: Reader, query: SearchQuery) -> Outcome:
     structured: Json = {"results": results, **reader.fenced(body, answer)}
     if any("match_windows" in result for result in results):
         structured["content_ladder"] = {
-            "kind": "search_results",
             "read_tool": reader.windows.tool,
-            "records_ref": "structuredContent.results[].match_windows",
-            "note": "Call read_tool with the id of the result and with read.args.",
+            "note": "Call read_tool with the id of a result and the args of its match_windows.",
         }
-    mix = source_mix(hits)
-    if len(mix) > 1:
-        structured["source_mix"] = mix
     text = search_text(body, results, cursor=query.cursor, tool=reader.windows.tool)
     return Outcome(_bounded(structured, body, text), text, has_trust=True)
 
@@ -80,33 +73,39 @@ def _result(reader: Reader, hit: HitBody) -> Json:
     ref = ref_of_hit(hit)
     result: Json = {"id": _id(reader, hit), "title": title(hit), **line_parts(hit), "url": _url(hit)}
     if ref.stream:
-        url = reader.url(ref)
-        result["url"] = url if len(url) <= _URL_BYTES else result["id"]
+        result["url"] = reader.short_url(ref)
     # Stream and key are in the id, and the rest is in the envelope.
     if hit.get("connection_id") is not None:
         result["connection_id"] = hit.get("connection_id")
-    windows = [{"read": {"args": {"field_path": path, **place}}} for path, place in _places(hit)]
+    windows = [
+        {**size, "read": {"args": {"field_path": path, **place}}} for path, size, place in _places(hit)
+    ]
     # What a record is stands in the results, and the envelope of a search holds no fields of it.
     for member in ("line", "data", "previews", "read"):
         hit.pop(member, None)
     return {**result, "match_windows": windows} if windows else result
 
 
-def _places(hit: HitBody) -> list[tuple[str, Json]]:
-    """Return the fields of which a hit shows a part, and where each is read on: in the short form, or in the long one."""
+def _places(hit: HitBody) -> list[tuple[str, Json, Json]]:
+    """Return the fields of which a hit shows a part, their sizes, and where each is read on: in either form of a hit."""
     read: Any = hit.get("read")
     if isinstance(read, dict):
         place = cast("Json", read)
-        return [(str(place.get("field_path")), _selector(place))]
+        return [(str(place.get("field_path")), _numbers(place, "size_chars"), _selector(place))]
     # A field that the excerpt shows whole needs no window.
     begun = [excerpt for excerpt in hit.get("evidence_excerpts") or [] if excerpt.get("truncated", True)]
     return [
-        (str(excerpt.get("field_path")), _selector(excerpt.get("read") or {})) for excerpt in begun[:_WINDOWS]
+        (str(excerpt.get("field_path")), {}, _selector(excerpt.get("read") or {}))
+        for excerpt in begun[:_WINDOWS]
     ]
 
 
 def _selector(place: Mapping[str, Any]) -> Json:
-    return {key: place[key] for key in ("offset_chars", "limit_chars") if isinstance(place.get(key), int)}
+    return _numbers(place, "offset_chars", "limit_chars")
+
+
+def _numbers(place: Mapping[str, Any], *names: str) -> Json:
+    return {name: place[name] for name in names if isinstance(place.get(name), int)}
 
 
 def _id(reader: Reader, hit: HitBody) -> str:

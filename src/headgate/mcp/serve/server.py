@@ -31,7 +31,7 @@ from headgate.mcp.serve.call import call_with
 from headgate.mcp.serve.failures import failed
 from headgate.mcp.serve.reader import HandleMaker, Reader
 from headgate.mcp.serve.results import LIST_TTL_MS, TITLE, ServerIdentity, result_of, stamped
-from headgate.mcp.serve.skill import SKILL
+from headgate.mcp.serve.skill import SKILL_URI, SKILLS_EXTENSION, skill_entry, skill_resource
 from headgate.mcp.serve.tools import WHOLE, Surface
 from headgate.model.grant import Access
 from headgate.model.wire import Json
@@ -46,6 +46,8 @@ VERSIONS = (*HANDSHAKE_PROTOCOL_VERSIONS, *MODERN_VERSIONS)
 #: Where the call waits for the tool handlers: the SDK hands them the scope and nothing else.
 _CALL = "headgate.mcp_call"
 _NO_STORE = (b"cache-control", b"no-store")
+#: For how long a client may keep what is listed; the SDK adds it to the lists of the protocol alone.
+_LISTED: Json = {"ttlMs": LIST_TTL_MS, "cacheScope": "private"}
 Context = ServerRequestContext[Any, Any]
 #: Gives the reader of a request; the text names the call for the log.
 ReaderOf = Callable[[Context, str], Awaitable[Reader]]
@@ -84,6 +86,9 @@ def build_server(
         on_list_resource_templates=serving.list_templates,
         on_read_resource=serving.read_resource,
     )
+    server.extensions[SKILLS_EXTENSION] = {}
+    server.add_request_handler("skills/list", t.PaginatedRequestParams, serving.list_skills)
+    server.add_request_handler("skills/get", t.ReadResourceRequestParams, serving.get_skill)
     return server
 
 
@@ -112,7 +117,7 @@ class _Serving:
     async def list_resources(self, context: Context, params: t.PaginatedRequestParams | None) -> Any:
         # A person's records are not enumerated: URIs are found in answers.
         _refuse_cursor(params)
-        return self._stamped(context, {"resources": [SKILL]})
+        return self._stamped(context, {"resources": [skill_resource(self.surface_for(context).kinds)]})
 
     async def list_templates(self, context: Context, params: t.PaginatedRequestParams | None) -> Any:
         _refuse_cursor(params)
@@ -132,6 +137,16 @@ class _Serving:
             get_logger().exception("resource_failed")
             raise _resource_error(ToolHandlerFailed(), uri) from error
         return self._stamped(context, {"contents": [content]})
+
+    async def list_skills(self, context: Context, params: t.PaginatedRequestParams) -> Any:
+        _refuse_cursor(params)
+        entry = skill_entry(self.surface_for(context).kinds)
+        return self._stamped(context, {"skills": [entry], **_LISTED})
+
+    async def get_skill(self, context: Context, params: t.ReadResourceRequestParams) -> Any:
+        if str(params.uri) != SKILL_URI:
+            raise MCPError(code=t.INVALID_PARAMS, message="There is no such skill. See skills/list.")
+        return self._stamped(context, {"skill": skill_entry(self.surface_for(context).kinds), **_LISTED})
 
     def _stamped(self, context: Context, result: Json) -> Json:
         return stamped(result, self.identity, context.protocol_version)

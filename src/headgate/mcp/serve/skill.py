@@ -1,11 +1,12 @@
-"""The skill that a server offers as a resource: how to read these records in few calls, in words of ours alone.
+"""The skill that a server offers: how to read these records in few calls, in words of ours alone.
 
-It has the form of an Agent Skill under the address that the Skills extension of MCP uses, so that hosts which know
-skills find it, and the others read it as Markdown.
+It is an Agent Skill, offered as the Skills extension of MCP (SEP-2640) says: ``skills/list`` and ``skills/get`` describe
+it with the digest of its text, and it is read as a resource. Other hosts find it among the resources, as Markdown.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 
 from headgate.model.kinds import RecordKind
@@ -13,12 +14,9 @@ from headgate.model.wire import Json
 
 SKILL_URI = "skill://headgate/SKILL.md"
 SKILL_CHARS = 1_500
-SKILL: Json = {
-    "mimeType": "text/markdown",
-    "name": "headgate",
-    "title": "How to read these records in few calls",
-    "uri": SKILL_URI,
-}
+#: How the extension is called among the capabilities of a server.
+SKILLS_EXTENSION = "io.modelcontextprotocol/skills"
+_NAME = "headgate"
 _STEPS = """\
 1. `schema {}` once: streams, connections, spans, the fields that say when, who, how much, what. \
 `schema {"stream": "STREAM"}` before a filter: fields, values, what can be counted.
@@ -45,11 +43,37 @@ _ABOUT: Mapping[str, str] = {
 
 def skill_text(kinds: Sequence[RecordKind]) -> str:
     """Write the skill for the kinds of records of a grant."""
-    named = ", ".join(kind.name for kind in kinds) or "one person's records"
-    head = f"---\nname: headgate\ndescription: Read {named} in few calls, as far as they were granted.\n---\n"
-    text = head + _STEPS
+    front = "".join(f"{name}: {text}\n" for name, text in _frontmatter(kinds).items())
+    text = f"---\n{front}---\n{_STEPS}"
     for kind in kinds:
         line = f"- {_ABOUT[kind.name]}\n" if kind.name in _ABOUT else ""
         if len(text) + len(line) <= SKILL_CHARS:
             text += line
     return text
+
+
+def skill_resource(kinds: Sequence[RecordKind]) -> Json:
+    """Return the skill as ``resources/list`` lists it."""
+    return {
+        "description": _frontmatter(kinds)["description"],
+        "mimeType": "text/markdown",
+        "name": _NAME,
+        "title": "How to read these records in few calls",
+        "uri": SKILL_URI,
+    }
+
+
+def skill_entry(kinds: Sequence[RecordKind]) -> Json:
+    """Return the skill as ``skills/list`` and ``skills/get`` describe it: what it is for, and its one file."""
+    content = skill_text(kinds).encode()
+    digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
+    return {
+        "uri": SKILL_URI,
+        "frontmatter": _frontmatter(kinds),
+        "resources": [{"uri": SKILL_URI, "digest": digest, "size": len(content)}],
+    }
+
+
+def _frontmatter(kinds: Sequence[RecordKind]) -> Json:
+    named = ", ".join(kind.name for kind in kinds) or "one person's records"
+    return {"name": _NAME, "description": f"Read {named} in few calls, as far as they were granted."}

@@ -106,7 +106,7 @@ def _tools(kinds: Sequence[RecordKind]) -> tuple[Json, ...]:
         _tool(
             RecordsRead,
             "List records",
-            "A page of one stream, newest first. The text prints every row of 25, of more what fits. "
+            "A page of one stream, newest first: the rows that fit; next_cursor goes on. "
             "changes_since='beginning' gives what changed, without sort, order, count, filter and expand. "
             f"Each row has an id for fetch. {_DATA}",
             _answer("data"),
@@ -124,7 +124,7 @@ def _tools(kinds: Sequence[RecordKind]) -> tuple[Json, ...]:
             SearchRead,
             "Find records by words",
             f"Find {named} by words. Records with all the words rank first; counts are exact. "
-            f'"phrase", start*, -not, a OR b. Pass a printed id unchanged to fetch. {_DATA}',
+            f'"phrase", start*, -not, a OR b (binds first). Pass a printed id unchanged to fetch. {_DATA}',
             _answer("results", "data"),
         ),
         _tool(

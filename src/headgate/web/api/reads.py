@@ -103,7 +103,7 @@ def window(call: Call) -> Awaitable[ReadAnswer]:
 def aggregate(call: Call) -> Awaitable[ReadAnswer]:
     """Compute a number."""
     query = reads.aggregate_query(_read(call, AggregateRead), call.given.get("q"), call.given.filters)
-    return call.resource_server().aggregate(query)
+    return call.resource_server().aggregate(query, page_bytes=_preferred(call, PAGE_BYTES))
 
 
 def search(call: Call) -> Awaitable[ReadAnswer]:
