@@ -121,10 +121,20 @@ def on_terminal(place: Path, answer: bytes, *arguments: str) -> tuple[int, str]:
     with contextlib.suppress(OSError):  # A terminal whose other side is closed is at its end.
         while piece := os.read(ours, 65536):
             shown += piece
-            if b"[Y/n]" in piece:
+            if b"[Y/n]" in piece or b"[y/N]" in piece:
                 os.write(ours, answer)
     os.close(ours)
     return process.wait(WAIT_SECONDS), shown.decode()
+
+
+def test_on_a_terminal_it_asks_which_way_money_went_that_nothing_says(tmp_path: Path):
+    path = tmp_path / "card.csv"
+    path.write_text("Date,Description,Amount\n2026-03-01,Mill,36.33\n", encoding="utf-8")
+    code, shown = on_terminal(tmp_path, b"y\n", "import", str(path))
+    assert code == 0, shown
+    assert "card.csv: no amount of 'Amount' says which way it went. Is it money that went out?" in shown
+    assert headgate(tmp_path, "--home", "home", "export", "Bank statements", "out").code == 0
+    assert json.loads((tmp_path / "out" / "transactions.jsonl").read_text())["amount"] == -36.33
 
 
 def test_on_a_terminal_it_shows_what_it_understood_asks_and_shows_how_far_it_is(tmp_path: Path):

@@ -83,7 +83,9 @@ FILES: dict[str, dict[str, Bring]] = {
     "docs/how-to/import-conversations.md": folder("export", conversations.FILES),
     "docs/how-to/import-history.md": {**folder("export", exports.FILES), "canal/": canal},
     "docs/how-to/import-mail.md": file("Inbox.mbox", mbox(LETTER, ANSWER)),
-    "docs/how-to/import-money.md": folder("statements", {"a.ofx": SGML, "b.xml": CAMT, "c.csv": GERMAN}),
+    "docs/how-to/import-money.md": folder(
+        "statements", {"a.ofx": SGML, "b.xml": CAMT, "card.csv": GERMAN, "savings.csv": GERMAN}
+    ),
     "docs/how-to/import-notes.md": folder(
         "notes", {"bridge.md": MARKDOWN, "gate.pdf": pdf(b"The lock is closed."), "report.docx": docx()}
     ),

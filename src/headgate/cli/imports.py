@@ -60,7 +60,10 @@ def import_files(
     ] = None,
     declare: Annotated[
         Path | None,
-        typer.Option(help="A file that corrects the types, key or times of a table.", metavar="FILE.toml"),
+        typer.Option(
+            help="A file that corrects the types, key or times of a table, or the signs of a statement.",
+            metavar="FILE.toml",
+        ),
     ] = None,
     yes: Yes = False,
     dry_run: Annotated[
@@ -89,7 +92,11 @@ def import_files(
             return
         if not yes and not as_json and sys.stdin.isatty() and sys.stderr.isatty():
             _print_previews(plan, as_json=False)
+            answers = _answers(plan)
             typer.confirm("Import this?", abort=True, default=True, err=True)
+            if answers:
+                parser.answer(answers)
+                plan = _plan(parser)
         reports = _run(context, plan.imports)
     _print_reports(context, reports, plan.unknown, as_json=as_json)
     if plan.has_unreadable or any(report.reject_count or report.failure for report in reports):
@@ -114,6 +121,12 @@ def _plan(parser: FileParser) -> ImportPlan:
         if error.param == "source":
             raise typer.BadParameter(error.hint, param_hint="'--source'") from None
         raise
+
+
+def _answers(plan: ImportPlan) -> dict[str, bool]:
+    """Ask what only the person knows of the files."""
+    questions = [question for planned in plan.imports for question in planned.questions]
+    return {question.file: typer.confirm(printable(question.text, 300), err=True) for question in questions}
 
 
 # Running

@@ -21,7 +21,7 @@ from headgate.sources.importing import ImportJob, JobFacts
 from headgate.sources.inputs.tree import InputFile
 from headgate.sources.parts import ImportPart, most_stored_bytes, parts, within
 from headgate.sources.planning import ImportPlan, ImportPreview, plan_imports, preview
-from headgate.sources.protocol import Item, Mark, Reject, Row
+from headgate.sources.protocol import FileQuestion, Item, Mark, Reject, Row
 from headgate.sources.reading_note import NOTE
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ class PlannedFiles(msgspec.Struct, frozen=True):
     source: str
     files: list[str]
     job: JobFacts
+    questions: list[FileQuestion]
 
 
 class PlanAnswer(msgspec.Struct, frozen=True):
@@ -63,7 +64,9 @@ class ParserState:
             paths = [Path(os.fsdecode(path)) for path in request.paths]
             trees = [self._files.enter_context(opened_tree(path)) for path in paths]
             among = chosen_sources(request.source)
-            self._plan = plan_imports(trees, among, name=request.name, corrections=request.corrections)
+            self._plan = plan_imports(
+                trees, among, name=request.name, corrections=request.corrections, answers=request.answers
+            )
             self._planned = request
         return self._plan
 
@@ -75,6 +78,8 @@ class PlanFiles(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     source: str | None = None
     name: str | None = None
     corrections: dict[str, Any] | None = None
+    #: To the questions of an earlier plan, by file.
+    answers: dict[str, bool] = {}
     #: Files, or messages in them, that ended a process before, with the reason.
     refused: dict[str, str] = {}
 
@@ -85,6 +90,7 @@ class PlanFiles(msgspec.Struct, frozen=True, kw_only=True, tag=True):
                 planned.source,
                 list(planned.files),
                 msgspec.convert(planned.job, JobFacts, from_attributes=True),
+                list(planned.questions),
             )
             for planned in plan.imports
         ]

@@ -59,6 +59,10 @@ class FileParser:
     def __exit__(self, *_: object) -> None:
         self._process.close()
 
+    def answer(self, answers: Mapping[str, bool]) -> None:
+        """Have the next plan know the answers to the questions of the last one, by file."""
+        self._plan = msgspec.structs.replace(self._plan, answers=dict(answers))
+
     def plan(self) -> ImportPlan:
         """Recognise what is at the paths.
 
@@ -88,7 +92,8 @@ class FileParser:
         )
         members = {member.name: getattr(job, member.name) for member in fields(JobFacts)}
         whole = ImportJob(**members, read=partial(self._read, request), end=self._process.close)
-        return PlannedImport(planned.source, planned.files, whole, partial(self._preview, request, job))
+        preview = partial(self._preview, request, job)
+        return PlannedImport(planned.source, planned.files, whole, preview, planned.questions)
 
     def _preview(self, request: ReadFiles, job: JobFacts) -> ImportPreview:
         refused = request.refused

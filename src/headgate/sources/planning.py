@@ -16,7 +16,7 @@ from headgate.sources.importing import ImportJob, job_of
 from headgate.sources.inputs.archives import is_archive
 from headgate.sources.inputs.tree import InputFile, InputTree
 from headgate.sources.parts import ImportPart, line_of, most_stored_bytes
-from headgate.sources.protocol import Item, Recognised, Reject, Row, Source
+from headgate.sources.protocol import FileQuestion, Item, Recognised, Reject, Row, Source
 
 PREVIEW_ROWS = 5
 #: How much is read to find rows of every stream.
@@ -126,6 +126,8 @@ class PlannedImport:
     job: ImportJob
     #: Reads the beginning of the files.
     preview: Callable[[], ImportPreview]
+    #: What only the person knows of the files.
+    questions: Sequence[FileQuestion] = ()
 
     def document(self, beginning: ImportPreview) -> dict[str, Any]:
         return {
@@ -174,6 +176,7 @@ def plan_imports(
     *,
     name: str | None = None,
     corrections: Mapping[str, Any] | None = None,
+    answers: Mapping[str, bool] | None = None,
 ) -> ImportPlan:
     """Let the sources recognise what is theirs; tables are read once to know their columns."""
     planned: list[PlannedImport] = []
@@ -185,9 +188,11 @@ def plan_imports(
         left = [file for file in tree.files if file.name not in read]
         unknown += [_named(file) for file in left]
         has_unreadable |= any(file.unreadable for file in left)
-        for recognised in finds:
+        for found in finds:
+            source = among[found.source]
+            recognised = source.answered(found, answers) if answers else found
             try:
-                job = _job(among[recognised.source], recognised, tree, name, corrections)
+                job = _job(source, recognised, tree, name, corrections)
             except (InvalidRequest, OSError) as error:
                 if corrections is not None and isinstance(error, InvalidRequest):
                     raise
@@ -196,7 +201,8 @@ def plan_imports(
                 has_unreadable = True
             else:
                 files = [file.name for file in recognised.files]
-                planned.append(PlannedImport(recognised.source, files, job, partial(preview, job)))
+                questions = source.questions(recognised) if corrections is None else ()
+                planned.append(PlannedImport(recognised.source, files, job, partial(preview, job), questions))
     if not planned:
         _refuse(trees, unknown, among)
     return ImportPlan(planned, unknown, has_unreadable)

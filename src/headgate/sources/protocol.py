@@ -52,6 +52,15 @@ class Recognised:
 
 
 @dataclass(frozen=True, slots=True)
+class FileQuestion:
+    """What only the person knows of a file; asked on a terminal before it is imported."""
+
+    file: str
+    #: To be answered with yes or no.
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Attachment:
     """The content of a file that belongs to a record; stored as a blob."""
 
@@ -145,6 +154,16 @@ class Source:
         raise InvalidRequest(
             f"The source '{self.name}' declares what it reads itself.", hint="Leave out the corrections."
         )
+
+    def questions(self, recognised: Recognised) -> Sequence[FileQuestion]:
+        """Return what a person should be asked of the files."""
+        del recognised
+        return ()
+
+    def answered(self, recognised: Recognised, answers: Mapping[str, bool]) -> Recognised:
+        """Apply the answers to questions, by the names of their files."""
+        del answers
+        return recognised
 
     def declare(self, recognised: Recognised) -> Mapping[str, Any]:
         """Make the source declaration: the same document for files with the same streams and fields."""

@@ -83,12 +83,13 @@ def test_an_sgml_statement_is_read():
         "currency": "EUR",
         "kind": "debit",
         "bank_id": "F1",
+        "file": "march.ofx",
     }
     assert (second["amount_text"], second["description"]) == ("1200.00", "Weir Works")
     (account,) = rows_of(items, "accounts")
     assert account == {
         "id": "550011",
-        "name": "55 0011",
+        "name": "Canal Bank 55 0011",
         "number": "55 0011",
         "bank": "Canal Bank",
         "kind": "checking",
@@ -158,6 +159,7 @@ def test_a_camt_statement_is_read():
         "status": "BOOK",
         "reference": "E2E",
         "bank_id": "R1",
+        "file": "c.xml",
     }
     assert (batch["description"], batch.get("counterparty"), batch["amount_text"]) == (
         "Batch",
@@ -189,6 +191,7 @@ def test_a_german_table_is_read_in_every_encoding(encoding):
         "currency": "EUR",
         "kind": "Kartenzahlung",
         "balance_after": 100.0,
+        "file": "umsatz.csv",
     }
     assert second["description"] == "März; Lohn"
     (account,) = rows_of(items, "accounts")
@@ -338,11 +341,12 @@ def test_accounts_of_one_file_are_kept_apart_by_currency_and_product(currencies)
     )
     items = read_all(SOURCE, only(SOURCE, {"account-statement_2021-10-01.csv": table.encode()}))
     assert [row["id"] for row in rows_of(items, "accounts")] == [
-        "account-statement current eur",
-        "account-statement current gbp",
-        "account-statement savings eur",
-        "account-statement savings gbp",
+        "revolut eur",
+        "revolut gbp",
+        "revolut savings eur",
+        "revolut savings gbp",
     ]
+    assert rows_of(items, "accounts")[0]["name"] == "Revolut EUR"
     assert len({row["id"] for row in rows_of(items, "transactions")}) == 4
 
 

@@ -8,6 +8,9 @@ _TABLES = "tests/sources/tables/test_tables.py"
 _CALENDAR = "tests/sources/test_calendar.py"
 _ZONES = "src/headgate/sources/calendar/zones.py"
 _COLUMNS = "src/headgate/sources/tables/columns.py"
+_BANKS = "tests/sources/money/test_bank_tables.py"
+_SIGNS = "src/headgate/sources/money/signs.py"
+_BANK_TABLES = "src/headgate/sources/money/bank_tables.py"
 
 BUGS = (
     Bug(
@@ -116,5 +119,61 @@ BUGS = (
         "src/headgate/sources/tables/text_tables.py",
         "            return above\n",
         "            return 0\n",
+    ),
+    Bug(
+        f"{_BANKS}::test_a_column_of_nothing_but_two_ways_is_the_sign_whatever_its_name",
+        "money that went out is stored as income",
+        _SIGNS,
+        "        if words and words <= _WORDS:\n",
+        "        if role is Role.SIGN and words and words <= _WORDS:\n",
+    ),
+    Bug(
+        f"{_BANKS}::test_amounts_that_the_balance_contradicts_are_turned",
+        "amounts that the balance contradicts stay",
+        _SIGNS,
+        "    return opposite > agreeing\n",
+        "    return False\n",
+    ),
+    Bug(
+        f"{_BANKS}::test_signs_that_nothing_says_end_the_import_with_65_and_a_declaration_mends_them",
+        "a sign that is declared later doubles every line",
+        _BANK_TABLES,
+        "(written if self._is_older else signed)",
+        '(written if self._is_older else -signed if self._sign == "out" else signed)',
+    ),
+    Bug(
+        f"{_BANKS}::test_the_same_file_in_another_currency_changes_nothing_that_is_stored",
+        "a statement in another currency changes what is stored",
+        _BANK_TABLES,
+        '"" if usual else product, currency)',
+        '"" if usual else product)',
+    ),
+    Bug(
+        f"{_BANKS}::test_lines_of_an_older_connection_keep_their_keys",
+        "importing a statement again into an older home doubles it",
+        _BANK_TABLES,
+        "older = _found(file, is_older=True) if form < FORM else None",
+        "older = None",
+    ),
+    Bug(
+        f"{_BANKS}::test_the_order_of_a_day_is_decided_by_all_that_the_file_says",
+        "a day that could be read both ways is read the wrong way, whatever the other lines say",
+        "src/headgate/sources/money/ledger.py",
+        "    return sorted_ones[0] if len(sorted_ones) == 1 else None\n",
+        "    return None\n",
+    ),
+    Bug(
+        f"{_BANKS}::test_tables_in_the_encodings_of_windows_are_read",
+        "Cyrillic is read as Western letters",
+        "src/headgate/sources/formats/texts.py",
+        '        return "cp1251"\n',
+        "        return None\n",
+    ),
+    Bug(
+        f"{_BANKS}::test_measurements_and_orders_are_no_bank_tables",
+        "any table with days and decimals is a bank's",
+        "src/headgate/sources/money/headless.py",
+        "texts and (currencies or ways))",
+        "texts)",
     ),
 )

@@ -44,14 +44,59 @@ def one_line(text: str | None, limit: int = MAX_TEXT) -> str | None:
 
 
 def encoding_of(head: bytes) -> str:
-    """Guess the encoding by its mark or by the zero bytes of UTF-16; else UTF-8, with other bytes read leniently."""
+    """Guess the encoding by its mark, by the zero bytes of UTF-16, or by the letters of Central and Eastern Europe.
+
+    Else it is UTF-8, with other bytes read leniently.
+    """
     for mark, encoding in _BOMS:
         if head.startswith(mark):
             return encoding
     sample = head[:512]
     if len(sample) > 1 and sample[1::2].count(0) * 2 > len(sample) // 2:
         return "utf-16-le"
-    return "utf-16-be" if sample[0::2].count(0) * 2 > len(sample) // 2 else "utf-8"
+    if sample[0::2].count(0) * 2 > len(sample) // 2:
+        return "utf-16-be"
+    sample = head[:_CHUNK]
+    return "utf-8" if sample.isascii() or _is_utf_8(sample) else _windows_code(sample) or "utf-8"
+
+
+def _is_utf_8(head: bytes) -> bool:
+    """Return whether most of what is not ASCII is UTF-8: a file may have lines of two encodings, and be cut in a letter."""
+    read = head.decode("utf-8", "ignore")
+    return sum(not letter.isascii() for letter in read) * 4 > sum(byte > 127 for byte in head)  # noqa: PLR2004
+
+
+#: Words of letters that are not ASCII: of Cyrillic every letter is one, of Latin one or two.
+_CYRILLIC_WORD = re.compile(rb"[\xa8\xb8\xc0-\xff]{3,}")
+#: The seven most frequent letters of Russian, and the bit that small letters have more.
+_FREQUENT = "оеаинтс".encode("cp1251")
+_SMALL = 0x20
+#: Letters of Polish inside words, where Windows-1252 has signs; of Czech and Slovak (two of them) and of Hungarian before
+#: other letters, where Western languages have theirs at the end of words, or others with them.
+_POLISH = re.compile(rb"[\xb3\xb9][a-z]|[a-z]\xbf")
+_CZECH = re.compile(rb"[\xe8\xc8\xec\xcc\xf8\xd8\xf9\x9d](?=[a-z\x80-\xff])")
+_HUNGARIAN = re.compile(rb"\xf5(?!e)|\xfb(?=[a-z])")
+_WITH_CZECH = "áíéý".encode("cp1250")
+_WITH_HUNGARIAN = "áó".encode("cp1250")
+_WESTERN = "àåçêæãâä".encode("cp1252")
+
+
+def _windows_code(head: bytes) -> str | None:
+    """Tell Windows-1251 and Windows-1250 from Windows-1252 by the letters of their languages; None: by no letter."""
+    letters = sum(byte >= 0xC0 for byte in head)  # noqa: PLR2004 - the first letter
+    words = b"".join(_CYRILLIC_WORD.findall(head))
+    frequent = sum(byte | _SMALL in _FREQUENT for byte in words)
+    if words and len(words) > letters * 0.6 and frequent > len(words) * 0.35:
+        return "cp1251"
+    if _POLISH.search(head):
+        return "cp1250"
+    if any(byte in _WESTERN for byte in head):
+        return None
+    is_czech = len({mark[0] | _SMALL for mark in _CZECH.findall(head)}) > 1 and any(
+        byte in _WITH_CZECH for byte in head
+    )
+    is_hungarian = _HUNGARIAN.search(head) is not None and any(byte in _WITH_HUNGARIAN for byte in head)
+    return "cp1250" if is_czech or is_hungarian else None
 
 
 def decode(content: bytes) -> str:

@@ -16,10 +16,14 @@ def _words(text: str) -> list[str]:
 
 _CURRENCIES = frozenset(_words("eur usd gbp chf cad aud sek nok dkk pln czk jpy mxn brl"))
 _AMOUNT_WITH_CURRENCY = re.compile(rf"^(.{{4,}}?)(?:in|en)?({'|'.join(sorted(_CURRENCIES))})$")
+IBAN = re.compile(r"[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?")
 _IN_BRACKETS = re.compile(r"[(\[]([^)\]]*)[)\]]")
 _SYMBOLS = {"€": "EUR", "£": "GBP", "$": "USD"}
-#: Fewer known columns than half, and the table is about something else.
+#: Fewer known columns than half, and the table is about something else; but banks with many columns have many unknown
+#: ones, and then enough of them are those that only banks have.
 _KNOWN_SHARE = 0.5
+_WIDE_SHARE = 0.3
+_WIDE_ROLES = 6
 
 
 class Role(StrEnum):
@@ -106,6 +110,58 @@ _NAMES: Mapping[Role, str] = {
         originalwahrung time uhrzeit hora heure zeitzone timezone pointage comment sortcode oficina
         primanota erlaeuterung fremdwahrungsbetrag cardmember local""",
 }
+#: Names that are read since the fourth form: in an older connection another role would give its lines other keys.
+_LATER_NAMES: Mapping[Role, str] = {
+    Role.BOOKED: """transactiedatum datumtransactie datumverrichting rundate tradedate datetime transdate
+        operationdate datadaoperacao bokforingsdag bokforingsdatum bogforingsdato dato datumzauctovani datumprovedeni
+        datumtransakce datumoperace dataoperacji dataksiegowania kirjauspaiva konyvelesdatuma датаоперации дата
+        датапроводки датаплатежа датаобработки""",
+    Role.VALUE: """interestdate settlementdate umsatztag datumverrekening valutadag datumvaluty
+        rentedag датавалютирования""",
+    Role.AMOUNT: """amounttotal montante belopp belob castka objem kwota suma bedragineur summa
+        castkavmeneuctu kwotaoperacji osszeg сумма суммаоперации суммавалютысчета
+        суммапересчитаннаяввалютусчета суммаввалютесчета""",
+    Role.DEBIT: "debet outflow uscite uscita sortie af uit расход vydej vydaje debito saida списание obciazenia",
+    Role.CREDIT: """inflow entrate entrata entree bij приход prijem prijmy kredit credito entradas зачисление
+        uznania поступление""",
+    Role.SIGN: "dc cd creditdebet debetcredit bijaf debitorcredit",
+    Role.CURRENCY: """curr ccy mena waluta valutakod menauctu rekeningvaluta currencycode valutasaldo валюта
+        валютасчета валютаоперации""",
+    Role.COUNTERPARTY: """naamomschrijving naam tegenrekeninghouder handelaar nazevprotiuctu nazevprotistrany
+        nadawcaodbiorca protistrana контрагент""",
+    Role.PAYER: "from platce nadawca плательщик",
+    Role.PAYEE: "to prijemce odbiorca получатель",
+    Role.OTHER_ACCOUNT: """tegenrekeningnummer tegenrekeningibanbban rekeningnummertegenpartij protiucet
+        cisloprotiuctu cislouctuprotistrany ibantegenrekening счетконтрагента""",
+    Role.DESCRIPTION: """beschreibung label desc reason note omschrijving1 payeenotes vrijemededeling
+        gestructureerdemededeling beskrivning tekst zpravaproprijemce popis poznamka opisoperacji tytul opis tytulem
+        securitydescription transactiondetails descrizionecompleta lancamento описание описаниеоперации
+        назначениеплатежа основание назначение""",
+    Role.KIND: "action typebetaling betaalwijze typtransakce typoperacji типоперации типсчета postingtext",
+    Role.CATEGORY: "категория kategorieoperace",
+    Role.STATUS: "статус stav",
+    Role.REFERENCE: """transactiereferentie betalingskenmerk referentie variabilnisymbol vs референспроводки
+        volgnr""",
+    Role.BANK_ID: "idtransakce idoperace номероперации",
+    Role.BALANCE: "saldonatrn saldopooperacji zustatek endingbalance saldopotransakcji остаток остатоксчета",
+    Role.ACCOUNT: """auftraggeberkonto ibanauftraggeberkonto kreditkaart cislouctu numerkonta accountnr
+        номерсчета номеркартысчетадоговора номеркарты""",
+    Role.DETAIL: """symbol quantity price commission fees feescomm accruedinterest securitytype cusip amounttip
+        amountfee amounttax taxrate taxexempt fundingsource destination beginningbalance terminallocation tags koers
+        oorsprbedrag oorsprmunt redenretour incassantid machtigingskenmerk machtigingsnummer batchid bictegenpartij
+        naamuiteindelijkepartij naaminitierendepartij adres kodbanky kodbankyprotiuctu nazevbanky
+        konstantnisymbol specifickysymbol ks ss provedl upresneni idpokynu mcc кэшбэк
+        bankleitzahlauftraggeberkonto land locatie kaarthouder uitgavenstaat""",
+}
+#: Columns that only the tables of banks have: any table has days, values and types.
+_OF_BANKS = frozenset(
+    {Role.VALUE, Role.BALANCE, Role.SIGN, Role.OTHER_ACCOUNT, Role.ACCOUNT, Role.DEBIT, Role.CURRENCY}
+)
+_TEXTS = frozenset({Role.DESCRIPTION, Role.COUNTERPARTY, Role.PAYEE, Role.PAYER})
+#: The other party at one bank, and the owner of the account at the next, beside a column that is clear.
+_EITHER_PARTY = frozenset({"name", "naam"})
+#: Letters that are no other letter with an accent.
+_PLAIN_LETTERS = str.maketrans("øłđı", "oldi")
 #: Names of columns that hold the account itself at one bank, and the account of the other party at the next.
 _EITHER_ACCOUNT = frozenset(
     _words(
@@ -113,7 +169,7 @@ _EITHER_ACCOUNT = frozenset(
         rekening rekeningnummer ibanbban conto"""
     )
 )
-_ROLE_OF = {name: role for role, names in _NAMES.items() for name in _words(names)}
+_OLDER_ROLES = {name: role for role, names in _NAMES.items() for name in _words(names)}
 
 
 @dataclass(frozen=True)
@@ -138,6 +194,13 @@ class Columns:
     def every(self, row: Sequence[str], role: Role) -> list[str]:
         return [text for at in self._places[role] if at < len(row) and (text := row[at].strip())]
 
+    def has_only(self, row: Sequence[str], role: Role) -> bool:
+        """Return whether a row has text, and only in the columns of a role."""
+        filled = {
+            self.roles[at] if at < len(self.roles) else None for at, cell in enumerate(row) if cell.strip()
+        }
+        return filled == {role}
+
     def others(self, row: Sequence[str]) -> dict[str, str]:
         """Return the texts of the columns that no field holds, by their names."""
         seen: set[Role] = set()
@@ -151,21 +214,47 @@ class Columns:
         return more
 
 
-def columns_of(row: Sequence[str]) -> Columns | None:
-    """Read a row as the head of a bank's table; None if it is not one."""
+def columns_of(row: Sequence[str], *, is_older: bool = False) -> Columns | None:
+    """Read a row as the head of a bank's table; None if it is not one. `is_older`: as before the fourth form."""
     names = tuple(cell.strip() for cell in row)
     if len(names) < 3:  # noqa: PLR2004 - a day, an amount and a text
         return None
-    roles = tuple(_role(name) for name in names)
-    has_amount = Role.AMOUNT in roles or {Role.DEBIT, Role.CREDIT} <= set(roles)
-    has_text = not {Role.DESCRIPTION, Role.COUNTERPARTY, Role.PAYEE, Role.PAYER}.isdisjoint(roles)
-    known = sum(role is not None for role in roles if role is not Role.DETAIL)
-    named = sum(bool(name) for name, role in zip(names, roles, strict=True) if role is not Role.DETAIL)
-    has_day = Role.BOOKED in roles or Role.VALUE in roles
-    if not (has_day and has_amount and has_text and known >= _KNOWN_SHARE * named):
-        return None
+    known_roles = _OLDER_ROLES if is_older else _ROLES
+    roles = tuple(_role(name, known_roles) for name in names)
     amounts = (name for name, role in zip(names, roles, strict=True) if role is Role.AMOUNT)
-    return Columns(names, roles, _currency(next(amounts, "")))
+    columns = Columns(names, roles, _currency(next(amounts, "")))
+    return columns if _is_bank(columns, is_older=is_older) else None
+
+
+def _is_bank(columns: Columns, *, is_older: bool) -> bool:
+    roles = set(columns.roles)
+    has_day = not roles.isdisjoint({Role.BOOKED, Role.VALUE})
+    has_amount = Role.AMOUNT in roles or {Role.DEBIT, Role.CREDIT} <= roles
+    is_of_bank = not is_older and (columns.currency is not None or not roles.isdisjoint(_OF_BANKS))
+    has_text = not roles.isdisjoint(_TEXTS) or (is_of_bank and Role.KIND in roles)
+    counted = [role for role, name in zip(columns.roles, columns.names, strict=True) if name]
+    named = sum(role is not Role.DETAIL for role in counted)
+    known = sum(role not in {None, Role.DETAIL} for role in counted)
+    is_wide = is_of_bank and len(roles - {None, Role.DETAIL}) >= _WIDE_ROLES
+    share = _WIDE_SHARE if is_wide else _KNOWN_SHARE
+    return has_day and has_amount and has_text and known >= share * named
+
+
+def with_values(columns: Columns, rows: Sequence[Sequence[str]]) -> Columns:
+    """Decide by the values what names leave open: which column has the text, and which the name of the other party."""
+    roles = list(columns.roles)
+    for at, role in enumerate(roles):
+        cells = [row[at].strip() for row in rows if at < len(row) and row[at].strip()]
+        if role is Role.COUNTERPARTY and cells and all(IBAN.fullmatch(cell) for cell in cells):
+            roles[at] = Role.OTHER_ACCOUNT
+    parties = [at for at, role in enumerate(roles) if role is Role.COUNTERPARTY]
+    unclear = [at for at in parties if _plain_name(columns.names[at]) in _EITHER_PARTY]
+    if len(unclear) < len(parties):
+        for at in unclear:
+            roles[at] = None
+    if _TEXTS.isdisjoint(roles):
+        roles[max(at for at, role in enumerate(roles) if role is Role.KIND)] = Role.DESCRIPTION
+    return replace(columns, roles=tuple(roles))
 
 
 def with_other_accounts(columns: Columns, rows: Sequence[Sequence[str]], own_number: str) -> Columns:
@@ -200,13 +289,13 @@ def _number(row: Sequence[str], at: int) -> str:
     return _plain_name(row[at]) if at < len(row) else ""
 
 
-def _role(name: str) -> Role | None:
+def _role(name: str, known: Mapping[str, Role]) -> Role | None:
     plain = _plain_name(_IN_BRACKETS.sub("", name)) or _plain_name(name)
-    if plain in _ROLE_OF:
-        return _ROLE_OF[plain]
+    if plain in known:
+        return known[plain]
     without_number = plain.rstrip("0123456789")
     match = _AMOUNT_WITH_CURRENCY.match(plain)
-    return _ROLE_OF.get(without_number) or (_ROLE_OF.get(match[1]) if match else None)
+    return known.get(without_number) or (known.get(match[1]) if match else None)
 
 
 def _currency(name: str) -> str | None:
@@ -219,5 +308,10 @@ def _currency(name: str) -> str | None:
 
 def _plain_name(name: str) -> str:
     """Write a name without accents, marks and spaces, in lower case."""
-    letters = unicodedata.normalize("NFKD", name[:200].casefold())
-    return "".join(letter for letter in letters if letter.isascii() and letter.isalnum())
+    letters = unicodedata.normalize("NFKD", name[:200].casefold()).translate(_PLAIN_LETTERS)
+    return "".join(letter for letter in letters if letter.isalnum())
+
+
+_ROLES = _OLDER_ROLES | {
+    _plain_name(name): role for role, names in _LATER_NAMES.items() for name in _words(names)
+}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal, InvalidOperation
@@ -132,7 +132,7 @@ def day_of(text: str, order: DayOrder = DayOrder.DAY_FIRST) -> str | None:
     return _iso(match[3], _month(match[1]), match[2]) if match else None
 
 
-def day_order(samples: Iterable[str], default: DayOrder) -> DayOrder:
+def day_order(samples: Iterable[str]) -> DayOrder | None:
     """Find which number is the day by one that no month has; a point between them always means the day first."""
     for sample in samples:
         match = _YEAR_LAST.match(sample.strip()[:_MAX_DAY_CHARS])
@@ -140,7 +140,17 @@ def day_order(samples: Iterable[str], default: DayOrder) -> DayOrder:
             return DayOrder.DAY_FIRST
         if match and int(match[3]) > _MONTHS_OF_YEAR:
             return DayOrder.MONTH_FIRST
-    return default
+    return None
+
+
+def likely_order(samples: Sequence[str], latest: str | None) -> DayOrder | None:
+    """Find which number is the day where each could be: none is after the latest day, and lines come in their order."""
+    read = {order: [day for sample in samples if (day := day_of(sample, order))] for order in DayOrder}
+    early = [order for order, days in read.items() if latest is None or max(days, default="") <= latest]
+    if len(early) == 1:
+        return early[0]
+    sorted_ones = [order for order, days in read.items() if sorted(days) in (days, days[::-1])]
+    return sorted_ones[0] if len(sorted_ones) == 1 else None
 
 
 def _month(name: str) -> str:
@@ -184,7 +194,7 @@ _TRANSACTIONS = StreamSpec(
     detail="One line of a statement: money that came in (positive) or went out (negative).",
     fields=fields(
         "id account_id booked_on:date value_on:date description counterparty counterparty_account amount:number "
-        "amount_text currency kind category status reference bank_id balance_after:number more:object"
+        "amount_text currency kind category status reference bank_id balance_after:number file more:object"
     ),
     time="booked_on",
     title="description",
@@ -228,6 +238,8 @@ class AccountFacts:
     number: str | None = None
     #: What distinguishes an account without a number: the name of its file, a product, the currency.
     label: str | None = None
+    #: Of a number that stands for several accounts, one for each currency.
+    number_currency: str | None = None
     name: str | None = None
     bank: str | None = None
     owner: str | None = None
@@ -239,13 +251,27 @@ class AccountFacts:
     @property
     def id(self) -> str:
         """The number without spaces, so that every statement of the account means the same one; else the label."""
-        return "".join((self.number or "").split()).upper() or (self.label or UNNAMED).casefold()
+        number = "".join((self.number or "").split()).upper()
+        return (
+            " ".join(filter(None, (number, self.number_currency)))
+            if number
+            else (self.label or UNNAMED).casefold()
+        )
+
+    def _written(self) -> str | None:
+        """Write the number as people say it: with the name of its bank, if the file has that and not a code alone."""
+        has_name = self.bank is not None and any(letter.isalpha() for letter in self.bank)
+        return (
+            " ".join(filter(None, (self.bank if has_name else None, self.number, self.number_currency)))
+            if self.number
+            else None
+        )
 
     def row(self) -> Row:
         balance = self.balance
         data = {
             "id": self.id,
-            "name": self.name or self.number or self.label or "Account",
+            "name": self.name or self._written() or self.label or "Account",
             "number": self.number,
             "bank": self.bank,
             "owner": self.owner,
@@ -274,6 +300,8 @@ class Booking:
     reference: str | None = None
     bank_id: str | None = None
     balance_after: Decimal | None = None
+    #: The amount that names the line, if it was stored with another sign before, or may be declared to have one.
+    key_amount: Decimal | None = None
     more: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def row(self, key: str) -> Row:
@@ -296,7 +324,8 @@ class Booking:
     def parts(self) -> tuple[str | None, ...]:
         """Return what distinguishes this line from the rest of its day."""
         texts = (self.counterparty, self.description, self.reference, self.bank_id)
-        return (self.account, amount_text(self.amount), *(one_line(text) for text in texts))
+        amount = self.amount if self.key_amount is None else self.key_amount
+        return (self.account, amount_text(amount), *(one_line(text) for text in texts))
 
 
 #: The texts of a line, each written in one line of a record.
