@@ -122,6 +122,12 @@ def test_the_nearest_field_and_those_with_a_range_are_named():
     )
 
 
+def test_without_a_near_name_the_fields_that_can_be_filtered_so_are_named():
+    exact = refusal(queries("payee")["exact"], catalog())[1]
+    assert exact.startswith('messages has no field "payee" that you may read. Filter fields: ')
+    assert "subject" in exact
+
+
 @pytest.mark.parametrize(
     ("place", "name", "words"),
     [

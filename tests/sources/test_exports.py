@@ -22,6 +22,7 @@ from headgate.sources.planning import plan_imports
 from headgate.sources.registry import chosen_sources
 from headgate.store.engines.sqlite import SqliteStore
 from tests.sources.mail.mails import ANSWER, LETTER, mbox
+from tests.store.engines import NOW
 
 FORWARD = b"""\
 Message-ID: <three@example.org>
@@ -176,16 +177,16 @@ def imported(
     """Import files into a new home, and export them again."""
 
     async def run() -> tuple[Records, ExportReport | None]:
-        store = SqliteStore(open_home(home), lambda: 0)
+        store = SqliteStore(open_home(home), lambda: NOW)
         try:
             with opened_tree(path) as tree:
                 (planned,) = plan_imports([tree], chosen_sources(None)).imports
-                report = await Importer(store, clock=lambda: 0).run(planned.job)
+                report = await Importer(store, clock=lambda: NOW).run(planned.job)
             assert report.reject_count == 0, report.rejects
             (connection,) = await store.connections()
             exported = None
             if how is not None and out is not None:
-                exported = await export_connection(store, connection, out, how)
+                exported = await export_connection(store, connection, out, how, now=NOW)
             return await _records(store), exported
         finally:
             await store.close()
@@ -253,13 +254,13 @@ def test_events_whose_ids_and_times_are_none_of_a_calendar_are_written_without_t
     ]  # fmt: skip
 
     async def run() -> ExportReport:
-        store = SqliteStore(open_home(home), lambda: 0)
+        store = SqliteStore(open_home(home), lambda: NOW)
         try:
             (connection,) = await store.connections()
             lines = [json.dumps({"data": one}).encode() for one in odd]
             batch = Batch(connection.id, StreamName("events"), lines, 0, on_invalid=OnInvalid.KEEP)
             assert (await store.ingest(batch)).accepted == len(odd)
-            return await export_connection(store, connection, out, ExportFormat.ICS)
+            return await export_connection(store, connection, out, ExportFormat.ICS, now=NOW)
         finally:
             await store.close()
 
@@ -321,14 +322,14 @@ def test_an_export_touches_no_file_that_a_record_names_as_it_likes(
     (tmp_path / "outside").write_bytes(b"secret")
 
     async def run() -> ExportReport:
-        store = SqliteStore(open_home(home), lambda: 0)
+        store = SqliteStore(open_home(home), lambda: NOW)
         try:
             (connection,) = await store.connections()
             photo = {"blob_id": name.format(outside=tmp_path / "outside"), "sha256": ""}
             line = json.dumps({"data": {"id": "x", "name": "Mallory", "photo": photo}}).encode()
             batch = Batch(connection.id, StreamName("contacts"), [line], 0, on_invalid=OnInvalid.KEEP)
             assert (await store.ingest(batch)).accepted == 1
-            return await export_connection(store, connection, out, how)
+            return await export_connection(store, connection, out, how, now=NOW)
         finally:
             await store.close()
 

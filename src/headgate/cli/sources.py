@@ -268,7 +268,9 @@ def export(
 
     async def work(stores: Services) -> ExportReport:
         chosen = await find_connection(stores, connection)
-        return await export_connection(stores.store, chosen, directory, ExportFormat(form), stream or ())
+        return await export_connection(
+            stores.store, chosen, directory, ExportFormat(form), stream or (), now=now()
+        )
 
     report = use_stores(context, work)
     lines = [f"{name}: {many(count, 'record')}" for name, count in report.records.items()]

@@ -258,7 +258,8 @@ def invisible(scopes: Sequence[StreamScope], name: FieldName, use: Use) -> Headg
     if use is Use.SELECT:
         message += "" if nearest(name, names) else listed("Fields", names)
     else:
-        offered = Use.RANGE_FILTER if use in FILTERS else use
+        # Where a name is near, a filter by it is likely; what has a range helps further than that.
+        offered = Use.RANGE_FILTER if use in FILTERS and nearest(name, names) else use
         usable = dict.fromkeys(field for scope in scopes for field in scope.capability.with_use(offered))
         message += listed(f"{_LABELS[offered]} fields", list(usable))
     return (UnknownField if scopes[0].is_owner else FieldNotGranted)(message, param=_PARAMS[use])
@@ -296,6 +297,7 @@ def _fields_with(scope: StreamScope, use: Use) -> str:
 _MOST_NAMES = 20
 _LABELS = {
     Use.SORT: "Sort",
+    Use.EXACT_FILTER: "Filter",
     Use.RANGE_FILTER: "Range",
     Use.LEXICAL_SEARCH: "Searched",
     Use.SEMANTIC_SEARCH: "Searched",

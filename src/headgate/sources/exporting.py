@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import itertools
+import shutil
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -19,7 +21,8 @@ from headgate.model.ids import BlobId, ConnectionId, FieldName, StreamName, is_b
 from headgate.model.plan import PagePlan, Reach
 from headgate.model.query import ExactFilter, Order
 from headgate.model.record import Connection
-from headgate.sources.exports.content_lines import calendar_begin, calendar_end, card, event, task
+from headgate.sources.exports.calendar import CalendarFile
+from headgate.sources.exports.content_lines import card
 from headgate.sources.exports.mail import AttachedFile, entry, mbox_name
 from headgate.sources.formats.databases import NewDatabase
 from headgate.sources.formats.texts import safe_cell
@@ -61,11 +64,15 @@ class NativeFiles:
     store: Store
     connection_id: ConnectionId
     directory: Path
+    #: From when on no more occurrences of a series are to be expected, if it has an end.
+    now: datetime
     #: How many files of records were written into them, and how many were not there.
     attached_count: int = 0
     missing_count: int = 0
     _begun: set[Path] = field(default_factory=set[Path])
-    _calendars: set[Path] = field(default_factory=set[Path])
+    _calendars: dict[str, tuple[CalendarFile, Path]] = field(
+        default_factory=dict[str, tuple[CalendarFile, Path]]
+    )
 
     async def write(self, stream: str, rows: _Page) -> None:
         for row in rows:
@@ -74,20 +81,31 @@ class NativeFiles:
             elif stream == "contacts":
                 self._append(Path("contacts.vcf"), card(row, await self._photo(row)))
             else:
-                self._append_entry(
-                    row.get("calendar") or "calendar", (event if stream == "events" else task)(row)
-                )
+                calendar, path = self._calendar(str(row.get("calendar") or "calendar"))
+                self._append(_entries(path), (calendar.event if stream == "events" else calendar.task)(row))
 
     def close(self) -> None:
-        for path in self._calendars:
-            self._append(path, calendar_end())
+        """Put calendars together: their zones and series are known at the end, and zones stand first."""
+        for calendar, path in self._calendars.values():
+            entries = self.directory / _entries(path)
+            with (self.directory / path).open("xb") as file, entries.open("rb") as content:
+                series = b"".join(calendar.series())
+                file.write(calendar.begin())
+                shutil.copyfileobj(content, file)
+                file.write(series + calendar.end())
+            entries.unlink()
 
-    def _append_entry(self, calendar: str, content: bytes) -> None:
-        path = Path(mbox_name(calendar.replace("/", "_"))).with_suffix(".ics")
-        if path not in self._calendars:
-            self._calendars.add(path)
-            self._append(path, calendar_begin(calendar))
-        self._append(path, content)
+    def _calendar(self, name: str) -> tuple[CalendarFile, Path]:
+        if name not in self._calendars:
+            stem = mbox_name(name.replace("/", "_")).stem
+            taken = {path.stem.casefold() for _, path in self._calendars.values()}
+            # Two calendars may differ in what no file's name can hold.
+            number = next(
+                number for number in itertools.count(1) if _numbered(stem, number).casefold() not in taken
+            )
+            path = Path(f"{_numbered(stem, number)}.ics")
+            self._calendars[name] = CalendarFile(name, self.now), path
+        return self._calendars[name]
 
     def _append(self, path: Path, content: bytes) -> None:
         whole = self.directory / path
@@ -145,6 +163,15 @@ class NativeFiles:
         return content
 
 
+def _entries(path: Path) -> Path:
+    """Name the file in which the entries of a calendar wait for their beginning."""
+    return path.with_name(f"{path.name}.part")
+
+
+def _numbered(stem: str, number: int) -> str:
+    return stem if number == 1 else f"{stem}_{number}"
+
+
 def _number(key: str) -> int:
     """Read the place of an attachment in its message from its id."""
     digits = key.rpartition("-")[2]
@@ -179,7 +206,13 @@ class ExportReport:
 
 
 async def export_connection(
-    store: Store, connection: Connection, directory: Path, how: ExportFormat, streams: Sequence[str] = ()
+    store: Store,
+    connection: Connection,
+    directory: Path,
+    how: ExportFormat,
+    streams: Sequence[str] = (),
+    *,
+    now: int,
 ) -> ExportReport:
     """Write the streams of a connection into a new directory that only its owner can read."""
     declaration = (await store.declarations())[connection.connector_key]
@@ -189,7 +222,8 @@ async def export_connection(
             raise InvalidRequest(f"There is no stream '{name}'.", hint=f"Streams are {', '.join(declared)}.")
     if how in _NATIVE:
         chosen = [name for name in streams_of(how, declaration) if not streams or name in streams]
-        return await _export_native(store, connection, directory, {name: declared[name] for name in chosen})
+        files = NativeFiles(store, connection.id, directory, datetime.fromtimestamp(now // 1_000_000, UTC))
+        return await _export_native(files, {name: declared[name] for name in chosen})
     _make(directory)
     counts: dict[str, int] = {}
     blobs: set[BlobId] = set()
@@ -208,16 +242,13 @@ async def export_connection(
     return ExportReport(counts, copied, len(blobs) - copied)
 
 
-async def _export_native(
-    store: Store, connection: Connection, directory: Path, chosen: Mapping[StreamName, StreamDeclaration]
-) -> ExportReport:
-    _make(directory)
-    files = NativeFiles(store, connection.id, directory)
+async def _export_native(files: NativeFiles, chosen: Mapping[StreamName, StreamDeclaration]) -> ExportReport:
+    _make(files.directory)
     counts: dict[str, int] = {}
     for name, stream in chosen.items():
         counts[name] = 0
-        reach = Reach(name, (connection.id,), tuple(stream.fields), with_hidden=True)
-        async for rows in _pages(store, reach):
+        reach = Reach(name, (files.connection_id,), tuple(stream.fields), with_hidden=True)
+        async for rows in _pages(files.store, reach):
             counts[name] += len(rows)
             await files.write(name, rows)
     files.close()

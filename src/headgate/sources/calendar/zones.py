@@ -154,7 +154,7 @@ def read_definition(lines: Sequence[str]) -> tuple[str, tzinfo | None]:
         elif part is not None:
             part[line.name] = line
         elif line.name == "TZID":
-            name = line.value.strip()
+            name = line.text.strip()
         elif line.name == "X-LIC-LOCATION":
             place = line.value.strip()
     return name, _of_database(place) if place else _zone_of(name, changes)

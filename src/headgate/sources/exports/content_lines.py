@@ -1,11 +1,10 @@
-"""Events and tasks as iCalendar components: an occurrence of a recurring event is written as a changed occurrence."""
+"""Records as lines of iCalendar and vCard: properties and components, and the cards of contacts."""
 
 from __future__ import annotations
 
 import base64
 import re
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from headgate.sources.formats.values import original_id
@@ -28,7 +27,7 @@ def texts(name: str, values: Iterable[object]) -> list[str]:
     return [line(name, escaped(value)) for value in values if value not in (None, "")]
 
 
-def _members(row: Mapping[str, Any], **names: str) -> list[str]:
+def members(row: Mapping[str, Any], **names: str) -> list[str]:
     """Write the values of fields, each as a property of the name that it is given by."""
     return [
         text
@@ -42,9 +41,10 @@ def parameter(text: str) -> str:
     return '"' + "".join("'" if letter == '"' else letter for letter in text if letter.isprintable()) + '"'
 
 
-def component(kind: str, lines: Iterable[str]) -> bytes:
-    """Put lines between a beginning and an end, folded."""
-    return b"".join(_folded(text) for text in (f"BEGIN:{kind}", *lines, f"END:{kind}"))
+def component(kind: str, lines: Iterable[str], parts: bytes = b"") -> bytes:
+    """Put lines, folded, and then components between a beginning and an end."""
+    begin = b"".join(_folded(text) for text in (f"BEGIN:{kind}", *lines))
+    return begin + parts + _folded(f"END:{kind}")
 
 
 def _folded(text: str) -> bytes:
@@ -64,90 +64,11 @@ def _folded(text: str) -> bytes:
     return "\r\n ".join([*pieces, piece]).encode() + b"\r\n"
 
 
-#: Of records whose time of writing is not known.
-_NO_STAMP = "19700101T000000Z"
 _PERSON = re.compile(r"(.*) <([^<>]*)>", re.DOTALL)
-_DAY_CHARS = 10
-#: Of a time without its offset.
-_LOCAL_CHARS = 19
 
 
-def calendar_begin(name: str) -> bytes:
-    lines = ["VERSION:2.0", "PRODID:-//Headgate//EN", *texts("X-WR-CALNAME", [name])]
-    return component("VCALENDAR", lines).removesuffix(b"END:VCALENDAR\r\n")
-
-
-def calendar_end() -> bytes:
-    return b"END:VCALENDAR\r\n"
-
-
-def event(row: Mapping[str, Any]) -> bytes:
-    series, zone = row.get("series_id"), row.get("time_zone")
-    # Of an occurrence that was read from a calendar, the id ends in when its series had it.
-    original = _time("RECURRENCE-ID", str(row["id"])[len(series) + 1 :], None) if series else []
-    lines = [
-        line("UID", escaped(original_id(str(series if original else row["id"])))),
-        *original,
-        *_described(row),
-        *_time("DTSTART", row.get("starts_at"), zone),
-        *_time("DTEND", row.get("ends_at"), zone),
-        *(line("RRULE", rule) for rule in (row.get("recurrence") or "").split("; ") if rule),
-        *([_person("ORGANIZER", row["organizer"])] if row.get("organizer") else ()),
-        *(_person("ATTENDEE", attendee) for attendee in row.get("attendees") or ()),
-        "TRANSP:TRANSPARENT" if row.get("is_busy") is False else "TRANSP:OPAQUE",
-        *texts("CLASS", [(row.get("visibility") or "").upper()]),
-        *_members(row, **{"X-GOOGLE-CONFERENCE": "meeting_url"}),
-    ]
-    return component("VEVENT", lines)
-
-
-def task(row: Mapping[str, Any]) -> bytes:
-    times = {"DUE": "due_at", "DTSTART": "starts_at", "COMPLETED": "completed_at"}
-    lines = [
-        line("UID", escaped(original_id(row["id"]))),
-        *_described(row),
-        *(text for name, field in times.items() for text in _time(name, row.get(field), None)),
-        *_members(row, PRIORITY="priority"),
-    ]
-    return component("VTODO", lines)
-
-
-def _described(row: Mapping[str, Any]) -> list[str]:
-    stamps = {"LAST-MODIFIED": _compact(row.get("updated_at")), "CREATED": _compact(row.get("created_at"))}
-    written = next((stamp for stamp in stamps.values() if stamp), _NO_STAMP)
-    categories = ",".join(escaped(text) for text in row.get("categories") or ())
-    return [
-        line("DTSTAMP", written),
-        *_members(row, SUMMARY="title", DESCRIPTION="description", LOCATION="location"),
-        *texts("STATUS", [(row.get("status") or "").upper()]),
-        *_members(row, URL="url"),
-        *([line("CATEGORIES", categories)] if categories else ()),
-        *(line(name, text) for name, text in stamps.items() if text),
-    ]
-
-
-def _time(name: str, text: Any, zone: str | None) -> list[str]:
-    """Write a time; what is none is left out, because a program would refuse the whole file."""
-    written = _compact(text[:_LOCAL_CHARS] if isinstance(text, str) and zone else text)
-    if written is None:
-        return []
-    if len(text) == _DAY_CHARS:
-        return [line(f"{name};VALUE=DATE", written[:8])]
-    return [line(f"{name};TZID={parameter(zone)}" if zone else name, written)]
-
-
-def _compact(text: Any) -> str | None:
-    """Write a time as calendars do, one with an offset in UTC; None for what is no time."""
-    try:
-        moment = datetime.fromisoformat(text)
-        is_local = moment.tzinfo is None
-        in_its_zone = moment if is_local else moment.astimezone(UTC)
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return in_its_zone.strftime("%Y%m%dT%H%M%S" if is_local else "%Y%m%dT%H%M%SZ")
-
-
-def _person(name: str, text: str) -> str:
+def person(name: str, text: str) -> str:
+    """Write a person as the property of a calendar."""
     match = _PERSON.fullmatch(text)
     label, address = match.groups() if match else ("", text)
     scheme = "" if ":" in address else "mailto:"
@@ -164,16 +85,16 @@ def card(row: Mapping[str, Any], photo: bytes | None) -> bytes:
     lines = [
         "VERSION:4.0",
         line("UID", escaped(original_id(row["id"]))),
-        *_members(row, FN="name"),
+        *members(row, FN="name"),
         line("N", ";".join(escaped(name or "") for name in names)),
-        *_members(row, NICKNAME="nickname"),
+        *members(row, NICKNAME="nickname"),
         line("KIND", _KINDS.get(row.get("kind") or "", "individual")),
-        *_members(row, EMAIL="emails", TEL="phones", IMPP="accounts"),
-        *_members(row, ORG="organisation", TITLE="job", BDAY="birthday"),
+        *members(row, EMAIL="emails", TEL="phones", IMPP="accounts"),
+        *members(row, ORG="organisation", TITLE="job", BDAY="birthday"),
         *(line("ADR", f";;{escaped(text)};;;;") for text in row.get("addresses") or ()),
-        *_members(row, URL="websites"),
+        *members(row, URL="websites"),
         *([line("CATEGORIES", groups)] if groups else ()),
-        *_members(row, NOTE="notes", REV="updated_at"),
+        *members(row, NOTE="notes", REV="updated_at"),
         *([line("PHOTO", row["photo_url"])] if row.get("photo_url") else ()),
         *(_photo(row["photo"], photo) if photo is not None else ()),
     ]
