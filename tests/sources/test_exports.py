@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pandas as pd
 import pytest
 
 from headgate.errors import InvalidRequest
@@ -296,6 +297,20 @@ def test_a_table_comes_back_with_its_values_and_types(tmp_path: Path, how: Expor
     assert report.records == {"things": 3}
     assert {row.get("note") for row in before["things"]} == {"two\nlines", None, "x"}
     assert comparable(before["things"]) == comparable(after["things"])
+
+
+CELLS = ["=1+1", "'=1+1", "-1-2", "@now", "+44 20 7946 0018", "-", "- milk", "'tis", "-12.30", "(5)", "+x"]
+
+
+def test_only_what_a_spreadsheet_would_run_gets_an_apostrophe_and_comes_back_as_it_was(tmp_path: Path):
+    path = tmp_path / "cells.jsonl"
+    path.write_text("".join(json.dumps({"n": f"n{n}", "cell": cell}) + "\n" for n, cell in enumerate(CELLS)))
+    before, after, _ = there_and_back(tmp_path, path, ExportFormat.CSV)
+    assert comparable(before["cells"]) == comparable(after["cells"])
+    written = pd.read_csv(tmp_path / "out" / "cells.csv", dtype=str)["cell"]
+    assert {cell for cell in written if cell.startswith("'")} == {
+        "'=1+1", "''=1+1", "'-1-2", "'@now", "'- milk", "'tis", "'+x"
+    }  # fmt: skip
 
 
 def test_what_is_no_mail_is_not_written_as_mail(tmp_path: Path):

@@ -8,6 +8,8 @@ _TABLES = "tests/sources/tables/test_tables.py"
 _CALENDAR = "tests/sources/test_calendar.py"
 _ZONES = "src/headgate/sources/calendar/zones.py"
 _COLUMNS = "src/headgate/sources/tables/columns.py"
+_ICS = "tests/sources/test_calendar_exports.py"
+_CALENDARS = "src/headgate/sources/exports/calendar.py"
 _BANKS = "tests/sources/money/test_bank_tables.py"
 _SIGNS = "src/headgate/sources/money/signs.py"
 _BANK_TABLES = "src/headgate/sources/money/bank_tables.py"
@@ -175,5 +177,47 @@ BUGS = (
         "src/headgate/sources/money/headless.py",
         "texts and (currencies or ways))",
         "texts)",
+    ),
+    Bug(
+        f"{_ICS}::test_a_series_comes_back_as_it_was_and_other_programs_read_it",
+        "every occurrence of a series is written as one that was changed",
+        _CALENDARS,
+        '        if len(regular) == 1 and not usual.data.get("recurrence"):\n',
+        "        if regular:\n",
+    ),
+    Bug(
+        f"{_ICS}::test_a_series_comes_back_as_it_was_and_other_programs_read_it",
+        "zones are written without their definitions",
+        "src/headgate/sources/exports/zones.py",
+        '        return b"".join(zone.definition() for zone in self._zones.values())\n',
+        '        return b""\n',
+    ),
+    Bug(
+        f"{_ICS}::test_a_time_in_utc_stays_one_beside_a_zone",
+        "a time in UTC is moved by the offset of the zone beside it",
+        "src/headgate/sources/exports/zones.py",
+        "        if self.known is not None and naive(time).replace(tzinfo=self.known).utcoffset() != offset:\n",
+        "        if offset is None:\n",
+    ),
+    Bug(
+        f"{_ICS}::test_the_days_of_a_series_are_those_of_its_records_whatever_its_rule_says",
+        "an occurrence that was erased comes back with its series",
+        _CALENDARS,
+        '*_dates("EXDATE", first, ruled - there.keys())',
+        '*_dates("EXDATE", first, ())',
+    ),
+    Bug(
+        f"{_ICS}::test_calendars_whose_names_fit_one_file_name_are_two_files",
+        "two calendars are written into one file",
+        "src/headgate/sources/exporting.py",
+        "            taken = {path.stem.casefold() for _, path in self._calendars.values()}\n",
+        "            taken = set[str]()\n",
+    ),
+    Bug(
+        "tests/sources/test_exports.py::test_only_what_a_spreadsheet_would_run_gets_an_apostrophe_and_comes_back_as_it_was",
+        "numbers of phones get an apostrophe",
+        "src/headgate/sources/formats/texts.py",
+        'r"(?![+-][\\d\\s.,()]*\\Z)[=+\\-@\\t\\r]"',
+        'r"[=+\\-@\\t\\r]"',
     ),
 )

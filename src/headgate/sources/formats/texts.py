@@ -16,8 +16,8 @@ _CHUNK = 64 * 1024
 _BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _BAD_BYTES = "headgate-windows-1252"
-#: How spreadsheets recognise a formula.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+#: How spreadsheets recognise a formula; a number, a list's dash alone or the number of a phone is none.
+_FORMULA = re.compile(r"(?![+-][\d\s.,()]*\Z)[=+\-@\t\r]")
 
 
 def _as_windows_1252(error: UnicodeError) -> tuple[str, int]:
@@ -158,4 +158,9 @@ def byte_lines(content: IO[bytes]) -> Iterator[bytes]:
 
 def safe_cell(value: Any) -> Any:
     """Put an apostrophe before a text that a spreadsheet would run as a formula; numbers stay as they are."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+    return f"'{value}" if isinstance(value, str) and _FORMULA.match(value.lstrip("'")) else value
+
+
+def plain_cell(text: str) -> str:
+    """Take away the apostrophe that `safe_cell` put before a text."""
+    return text[1:] if text.startswith("'") and safe_cell(text[1:]) == text else text

@@ -11,7 +11,7 @@ from typing import IO, Any, cast
 import msgspec
 
 from headgate.sources.formats.json_values import json_line, json_values
-from headgate.sources.formats.texts import decode, lines
+from headgate.sources.formats.texts import decode, lines, plain_cell
 from headgate.sources.inputs.tree import InputFile
 from headgate.sources.protocol import Reject
 from headgate.sources.tables.columns import TEXT_KINDS, RawRow, RawTable, field_names, storable
@@ -109,7 +109,7 @@ def _rows(
         elif len(cells) > width and any(cell.strip() for cell in cells[width:]):
             yield Reject(place, f"It has {len(cells)} cells, and the table has {width} columns.")
         elif any(cell.strip() for cell in cells):
-            yield place, [*cells[:width], *([None] * (width - len(cells)))]
+            yield place, [*map(plain_cell, cells[:width]), *([None] * (width - len(cells)))]
 
 
 _MAX_DEPTH = 60
