@@ -23,7 +23,7 @@ def grouped(records: list[Record], key: Callable[[Record], tuple[Any, ...]], fie
 
 
 def month(time: str) -> str:
-    return f"{time[:7]}-01"
+    return time[:7]
 
 
 #: A connector of a world, its stream, and fields to compute with: a number, a group and a time.

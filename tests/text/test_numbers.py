@@ -7,6 +7,7 @@ import json
 import re
 from typing import Any
 
+import pytest
 from hypothesis import given, strategies as st
 
 from headgate.model.query import ExactFilter, RangeFilter, RangeOperator
@@ -118,6 +119,19 @@ def test_an_aggregate_shows_the_values_of_groups_both_keys_and_what_had_no_value
     assert "\nshop @ 2026-01-01 -12.5 of 3 records, 1 without a value" in shown
     head = "sum of amount of bank by payee · 4 records · 1 without a value · 2 with a value of another type"
     assert shown.splitlines()[0] == f"{head} · 1 group, others unknown"
+
+
+@pytest.mark.parametrize(
+    ("granularity", "key", "written"),
+    [("month", "2026-04-01", "2026-04"), ("year", "2026-01-01", '"2026"'), ("day", "2026-04-01", "2026-04-01")],
+)
+def test_a_group_of_a_month_or_a_year_is_named_by_it_and_not_by_its_first_day(
+    granularity: str, key: str, written: str
+):
+    body = {"stream": "bank", "metric": "count", "group_by_time": "at", "granularity": granularity}
+    assert f"\n{written} 3" in aggregate_text({**body, "groups": [{"key": key, "count": 3}]})
+    both = [{"key": "2026-04-01", "time": key, "count": 3}]
+    assert f"\n2026-04-01 @ {written} 3" in aggregate_text({**body, "group_by": "payee", "groups": both})
 
 
 @given(st.lists(st.tuples(ANY_TEXT, st.integers(0)), max_size=100))

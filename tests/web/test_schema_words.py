@@ -128,6 +128,11 @@ async def test_frequent_values_are_those_of_visible_records_and_logged(described
     text = await described.text(token, stream="messages")
     assert 'values=sender:["ann","bob"]' in text
     assert "span=2026-03-05..2026-04-09 time=sent_at title=subject who=sender" in text
+    for number in range(6):
+        await described.put(f"v{number}", "2026-03-06", f"sender {number}")
+    row = await described.row(token, f"{COMPACT}&stream=messages")
+    assert len(row["values"]["sender"]) == 6
+    assert row["values"]["sender"][-1] == "… 3 more"
     for number in range(30):
         await described.put(f"n{number}", "2026-03-06", f"sender {number}")
     assert "values" not in await described.row(token, f"{COMPACT}&stream=messages")

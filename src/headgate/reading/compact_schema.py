@@ -142,8 +142,11 @@ async def _values_of(read: CurrentRead, scope: StreamScope, name: FieldName) -> 
         groups = (await read.home.store.aggregate(plan)).groups or ()
     if len(groups) > _FEW_VALUES:
         return ()
-    texts = [group.key for group in groups if isinstance(group.key, str) and len(group.key) <= _VALUE_CHARS]
-    return texts[:_SHOWN_VALUES]
+    texts = [group.key for group in groups if isinstance(group.key, str)]
+    shown = [text for text in texts if len(text) <= _VALUE_CHARS][:_SHOWN_VALUES]
+    # Without it the list would read as if it were all of them.
+    more = [f"… {len(texts) - len(shown)} more"] if len(texts) > len(shown) else []
+    return [*shown, *more] if shown else ()
 
 
 def values_shown(

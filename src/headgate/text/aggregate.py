@@ -30,6 +30,9 @@ _GAPS = {"missing": "without a value", "unreadable": "with a value of another ty
 _SIGNS = {RangeOperator.GTE: ">=", RangeOperator.GT: ">", RangeOperator.LTE: "<=", RangeOperator.LT: "<"}
 _FILTER_BYTES = 400
 _JOINT = " · "
+#: How much of its first day names a time of a length.
+_TIME_CHARS = {"year": 4, "month": 7}
+_FIRST_DAY = re.compile(r"\d{4}-\d\d-01")
 #: A key that stands without quotes: words, a day or an address, which no number, sign or joint of the line can be taken for.
 _BARE = re.compile(r"[^\W\d](?:[\w &'./+@-]*[\w.)])?|\d[\d-]*-[\d-]*\d")
 _UNSAFE_END = re.compile(r" \S*\d\S*$| of | @ |^(?:true|false|null)$|\s\s")
@@ -174,7 +177,7 @@ def _advice(body: AggregateBody) -> list[str]:
 def _grouped(body: AggregateBody, groups: Sequence[GroupBody], head: list[str], first: int) -> str:
     beyond = _beyond(body, len(groups))
     space = AGGREGATE_TEXT - size("\n".join([*head, *beyond])) - size(_more(999, 999)) - 2
-    written = [_group(group, at) for at, group in enumerate(groups[first:], first)]
+    written = [_group(_timed(group, body), at) for at, group in enumerate(groups[first:], first)]
     printed = fitting(written, space) or written[:1]
     left = max(0, len(groups) - first - len(printed))
     more = [_more(left, first + len(printed))] if left else []
@@ -197,6 +200,16 @@ def _more(left: int, following: int) -> str:
 
 def _repeat(place: GroupPlace) -> str:
     return f'repeat the call with cursor="{place.write()}"'
+
+
+def _timed(group: GroupBody, body: AggregateBody) -> GroupBody:
+    """Write the first day of a month or a year as that month or year."""
+    chars = _TIME_CHARS.get(str(body.get("granularity")))
+    member = "time" if "time" in group else "key"
+    time: Any = group.get(member)
+    if not chars or not body.get("group_by_time") or not isinstance(time, str) or not _FIRST_DAY.match(time):
+        return group
+    return cast("GroupBody", {**group, member: time[:chars]})
 
 
 def _group(group: GroupBody, at: int) -> str:

@@ -121,7 +121,7 @@ def search_text(
     tool: str = READ_TOOL,
 ) -> str:
     """Write the text of a search from its body and its flat results; ``cursor`` is the one it was asked with."""
-    lines = [f"search: {len(results)} hit(s). {paging_line(body)}", *understood_line(body)]
+    lines = [f"search: {len(results)} hit(s){_ended(body)}. {paging_line(body)}", *understood_line(body)]
     if not results and (body.get("meta") or {}).get("count"):
         lines.append("Counted only, as limit is 0. Pass a limit to see hits.")
         return "\n".join([*lines, *_recall(body)])
@@ -142,6 +142,24 @@ def search_text(
     left = len(results) - len(printed)
     rest = rest_hint(left, len(printed), cursor) if left else ""
     return "\n".join([*lines, *printed, closing + rest]).rstrip()
+
+
+def _ended(body: SearchBody) -> str:
+    """Say why a page ended before its limit, where all that is left lacks words."""
+    meta: SearchMeta = body.get("meta") or {}
+    hits = body.get("data", [])
+    partial, count = meta.get("partial_count"), meta.get("count")
+    if not body.get("has_more") or not partial or not isinstance(count, int):
+        return ""
+    shown = len(hits) + sum(_alike_count(hit) for hit in hits)
+    is_end = shown == count - partial - (meta.get("quoted_count") or 0)
+    return " with all the words; the others lack some" if is_end else ""
+
+
+def _alike_count(hit: HitBody) -> int:
+    alike: Any = hit.get("alike")
+    count: Any = cast("Mapping[str, Any]", alike).get("count") if isinstance(alike, dict) else 0
+    return count if isinstance(count, int) else 0
 
 
 def _closing(hits: Sequence[HitBody], results: Sequence[Mapping[str, Any]], tool: str) -> str:

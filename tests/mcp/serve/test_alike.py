@@ -171,9 +171,13 @@ def test_hits_that_lack_words_come_with_the_cursor_where_enough_have_all():
         first = await w.call(mail(w), "search", query="lantern fern")
         assert sorted(keys_of(first)) == [f"b{n}" for n in range(5)]
         assert "5 matched all, 6 some" in first.text
+        assert first.text.startswith(
+            "search: 5 hit(s) with all the words; the others lack some. has_more=true"
+        )
         cursor = first.structured["data"]["next_cursor"]
         second = await w.call(mail(w), "search", query="lantern fern", cursor=cursor)
         assert len(second.structured["results"]) == 4
+        assert second.text.startswith("search: 4 hit(s). ")
         assert [hit["alike"]["count"] for hit in second.structured["data"]["data"] if "alike" in hit] == [2]
 
     in_two_accounts(work)

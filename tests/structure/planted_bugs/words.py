@@ -129,4 +129,25 @@ BUGS = (
         "if len(keys) == 1 and len({scope.connector_key for scope in scopes}) > 1:",
         "if not keys:",
     ),
+    Bug(
+        f"{_SCHEMA}::test_frequent_values_are_those_of_visible_records_and_logged",
+        "the most frequent values read as if they were all",
+        _COMPACT,
+        "    return [*shown, *more] if shown else ()\n",
+        "    return shown\n",
+    ),
+    Bug(
+        "tests/mcp/serve/test_alike.py::test_hits_that_lack_words_come_with_the_cursor_where_enough_have_all",
+        "a page that ends early does not say why",
+        "src/headgate/text/search.py",
+        "    is_end = shown == count",
+        "    is_end = shown > count",
+    ),
+    Bug(
+        "tests/text/test_numbers.py::test_a_group_of_a_month_or_a_year_is_named_by_it_and_not_by_its_first_day",
+        "a month is written as a day",
+        "src/headgate/text/aggregate.py",
+        '_TIME_CHARS = {"year": 4, "month": 7}',
+        '_TIME_CHARS = {"year": 4}',
+    ),
 )
