@@ -16,7 +16,7 @@ from headgate.schema.check import compile_schema
 from headgate.schema.declare import read_declaration, refuse_unusable_schemas
 from headgate.schema.guard import OWN
 from headgate.sources.inputs.tree import InputFile, InputTree
-from headgate.sources.protocol import Mark, Recognised, Reject, Row, Source
+from headgate.sources.protocol import Covered, Mark, Recognised, Reject, Row, Source
 from headgate.store.format.lines import Incoming, read_line
 
 #: 2026-03-01T08:00:00Z
@@ -47,7 +47,7 @@ def read_all(source: Source, found: Recognised, resume: Mapping[str, Any] | None
     """Read everything, and check that each row could be stored."""
     items = list(source.read(found, resume or {}))
     check_rows(source.declare(found), [item for item in items if isinstance(item, Row)])
-    assert {type(item) for item in items} <= {Row, Reject, Mark}
+    assert {type(item) for item in items} <= {Row, Reject, Mark, Covered}
     return items
 
 

@@ -7,15 +7,15 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from headgate.sources.parts import ImportPart
-from headgate.sources.protocol import Item, Reject, Removal, Row
+from headgate.sources.protocol import Covered, Item, Reject, Removal, Row
 
 
 def read_out(given: Iterable[Item | ImportPart]) -> Iterator[Item]:
-    """Give the items of parts, and items that are given alone."""
+    """Give the items of parts, and items that are given alone, but what they cover."""
     for one in given:
         if isinstance(one, ImportPart):
             yield from _items(one)
-        else:
+        elif not isinstance(one, Covered):
             yield one
 
 

@@ -123,7 +123,11 @@ def test_an_aggregate_shows_the_values_of_groups_both_keys_and_what_had_no_value
 
 @pytest.mark.parametrize(
     ("granularity", "key", "written"),
-    [("month", "2026-04-01", "2026-04"), ("year", "2026-01-01", '"2026"'), ("day", "2026-04-01", "2026-04-01")],
+    [
+        ("month", "2026-04-01", "2026-04"),
+        ("year", "2026-01-01", '"2026"'),
+        ("day", "2026-04-01", "2026-04-01"),
+    ],
 )
 def test_a_group_of_a_month_or_a_year_is_named_by_it_and_not_by_its_first_day(
     granularity: str, key: str, written: str

@@ -113,6 +113,9 @@ def coverage_of(scope: StreamScope, summaries: Summaries) -> Body:
     since, until = (None, None) if scope.time is None else (scope.time.since, scope.time.until)
     starts = [time for time in (since, *(coverage.start for coverage in known)) if time is not None]
     ends = [time for time in (until, *(coverage.end for coverage in known)) if time is not None]
+    if starts and ends and max(starts) > min(ends):
+        # Its parts have no period in common, or the grant shows none of it.
+        return {}
     body: Body = {
         "start": iso(max(starts))[:DAY_CHARS] if starts else None,
         "end": iso(min(ends))[:DAY_CHARS] if ends else None,

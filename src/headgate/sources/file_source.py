@@ -14,7 +14,7 @@ from typing import IO, Any, Protocol, cast
 
 from headgate.sources.declaring import StreamSpec, declaration
 from headgate.sources.inputs.tree import InputFile, InputTree, connection_title
-from headgate.sources.protocol import Certainty, Item, Mark, Recognised, Reject, Row, Source
+from headgate.sources.protocol import Certainty, FileItem, Item, Mark, Recognised, Reject, Source
 from headgate.sources.reading_note import SetAside
 
 #: Rows and rejects between two marks.
@@ -23,7 +23,7 @@ _STEP = 1000
 BROKEN = (OSError, EOFError, ValueError, zlib.error)
 
 #: Reads one file: gives its rows, the same ones in the same order every time.
-ReadFile = Callable[[InputFile, IO[bytes]], Iterator[Row | Reject]]
+ReadFile = Callable[[InputFile, IO[bytes]], Iterator[FileItem]]
 
 
 class CountedContent:

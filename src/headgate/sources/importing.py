@@ -21,10 +21,11 @@ from headgate.model.ids import ConnectionId, ConnectorKey, StreamName, connector
 from headgate.model.instants import iso
 from headgate.model.plan import Reach
 from headgate.model.record import Connection
-from headgate.model.rows import Batch
+from headgate.model.rows import Batch, ShelfSummary
+from headgate.sources.coverage import ImportedStream, noted
 from headgate.sources.formats.values import digest_of
 from headgate.sources.parts import ImportPart, ReadLine, most_stored_bytes, parts, renamed, within
-from headgate.sources.protocol import Item, Mark, Recognised, Reject, Source
+from headgate.sources.protocol import Covered, Item, Mark, Recognised, Reject, Source
 
 if TYPE_CHECKING:
     from headgate.store.engines.store import Store
@@ -175,6 +176,7 @@ class Importer:
                 await work.put_state(is_finished=False)
         if not work.failure:
             work.note_nothing()
+            await work.note_coverage()
             await work.put_state(is_finished=True)
         return await work.report()
 
@@ -233,6 +235,8 @@ class _Import:
         self._rejects: list[Reject] = []
         self._reject_count = 0
         self._attachment_count = 0
+        self._covered: list[Covered] = []
+        self._began_at = clock()
         self._done_bytes: dict[str, int] = {}
         self._state_at = time.monotonic()
         self._streams = [str(stream["name"]) for stream in job.document["streams"]]
@@ -271,6 +275,7 @@ class _Import:
         for name, removals in part.removals.items():
             await self._remove(name, removals)
         self._take_marks(part.marks)
+        self._covered.extend(part.covered)
         if part.failure:
             self.failure = part.failure
         if time.monotonic() - self._state_at > _STATE_SECONDS:
@@ -310,6 +315,23 @@ class _Import:
         has_read = any(self._accepted.values()) or self._reject_count or self.is_resumed
         if self._job.fingerprint is not None and not has_read:
             self._add_rejects([Reject(self._job.display_name, "Nothing in it could be read.")])
+
+    async def note_coverage(self) -> None:
+        """Note the periods that were read whole, of streams in which anything changed: others cannot show it."""
+        summaries = {summary.stream: summary for summary in await self._summaries()}
+        for name in self._streams:
+            summary = summaries.get(StreamName(name))
+            if summary is None or (summary.seen_at or 0) < self._began_at:
+                continue
+            imported = ImportedStream(
+                [covered for covered in self._covered if covered.stream == name],
+                has_rows=bool(self._accepted.get(name)),
+                had_rows=bool(self._counts_before.get(name)),
+                has_rejects=bool(self._reject_count),
+                began_at=self._began_at,
+                complete_at=self._clock(),
+            )
+            self._state = noted(self._state, name, imported)
 
     def _take_marks(self, marks: Mapping[str, Mark]) -> None:
         for name, mark in marks.items():
@@ -355,11 +377,14 @@ class _Import:
             self.failure,
         )
 
-    async def _counts(self) -> dict[str, int]:
+    async def _summaries(self) -> Sequence[ShelfSummary]:
         reaches = [
             Reach(StreamName(name), (self._connection.id,), (), with_hidden=True) for name in self._streams
         ]
-        counts = {summary.stream: summary.record_count for summary in await self._store.summaries(reaches)}
+        return await self._store.summaries(reaches)
+
+    async def _counts(self) -> dict[str, int]:
+        counts = {summary.stream: summary.record_count for summary in await self._summaries()}
         return {name: counts.get(StreamName(name), 0) for name in self._streams}
 
 

@@ -15,7 +15,7 @@ import msgspec
 from headgate.errors import HeadgateError
 from headgate.model.ids import blob_id_from
 from headgate.sources.formats.values import plain_id
-from headgate.sources.protocol import ID_FIELDS, Attachment, Item, Mark, Reject, Removal, Row
+from headgate.sources.protocol import ID_FIELDS, Attachment, Covered, Item, Mark, Reject, Removal, Row
 from headgate.sources.reading_note import NOTE
 
 PART_LINES = 2000
@@ -50,6 +50,7 @@ class ImportPart:
     attachments: list[Attachment] = field(default_factory=list[Attachment])
     rejects: list[Reject] = field(default_factory=list[Reject])
     marks: dict[str, Mark] = field(default_factory=dict[str, Mark])
+    covered: list[Covered] = field(default_factory=list[Covered])
     #: Why reading ended before the end; empty while all is well.
     failure: str = ""
     #: Whether a reject stands for more than can be known.
@@ -77,6 +78,8 @@ class ImportPart:
             self.removals.setdefault(item.stream, []).append(ReadLine(line, ""))
         elif isinstance(item, Reject):
             self.rejects.append(Reject(_repaired(item.place), _repaired(item.reason)))
+        elif isinstance(item, Covered):
+            self.covered.append(item)
         else:
             self.marks[item.file] = item
             self.after_mark = 0
@@ -89,6 +92,7 @@ class ImportPart:
         self.attachments.extend(part.attachments)
         self.rejects.extend(part.rejects)
         self.marks.update(part.marks)
+        self.covered.extend(part.covered)
         self.failure = part.failure
         self.is_cut = self.is_cut or part.is_cut
         self.size_bytes += part.size_bytes

@@ -109,8 +109,21 @@ class Mark:
     resume: Any = None
 
 
-#: What reading gives.
-Item = Row | Removal | Reject | Mark
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """A period of which every record of a stream is there, such as that of a bank statement."""
+
+    stream: str
+    #: Of which part of the source, such as a bank account; all that is stored is of these parts.
+    part: str = ""
+    #: Days. None: from the beginning on, or up to when reading began.
+    start: str | None = None
+    end: str | None = None
+
+
+#: What reading a file gives, and what reading gives.
+FileItem = Row | Reject | Covered
+Item = FileItem | Removal | Mark
 
 
 #: The fields of the built-in sources that hold the key of a record, of this stream or of another.

@@ -24,7 +24,7 @@ from headgate.sources.importing import Importer
 from headgate.sources.mail import imap, imap_clients
 from headgate.sources.mail.imap import ImapSource
 from headgate.sources.mail.imap_clients import FetchedMessage, fetched, folder_name, listed_folders
-from headgate.sources.protocol import Mark, Reject, Row
+from headgate.sources.protocol import Covered, Mark, Reject, Row
 from headgate.sources.secrets import Secrets
 from headgate.wiring import live_sources
 from tests.sources.mail.dovecot import PASSWORD, USER, account
@@ -84,6 +84,15 @@ def test_the_messages_of_an_account_are_read_with_folder_and_flags(server):
         ("Grüße", "Letter 3", False, False),
     }
     assert "Letter 4" not in {row["subject"] for row in messages(items)}
+
+
+def test_an_account_is_covered_up_to_now_unless_folders_are_chosen(server):
+    def covered(settings):
+        return {item.stream for item in IMAP.sync(settings, {}) if isinstance(item, Covered)}
+
+    assert covered(server.settings) == {"messages", "attachments"}
+    # Nobody knows what the others have.
+    assert covered({**server.settings, "folders": "INBOX"}) == set()
 
 
 def test_reading_marks_nothing_as_read(server):

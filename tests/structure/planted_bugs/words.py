@@ -33,6 +33,8 @@ _EMPTY = "src/headgate/reading/empty_answers.py"
 _FACTS = "src/headgate/reading/stream_facts.py"
 
 _SKILL = "tests/mcp/serve/test_skill.py"
+_PERIODS = "tests/sources/test_coverage.py"
+_PERIOD_CODE = "src/headgate/sources/coverage.py"
 
 BUGS = (
     Bug(
@@ -149,5 +151,33 @@ BUGS = (
         "src/headgate/text/aggregate.py",
         '_TIME_CHARS = {"year": 4, "month": 7}',
         '_TIME_CHARS = {"year": 4}',
+    ),
+    Bug(
+        f"{_PERIODS}::test_two_accounts_cover_what_both_have",
+        "a connection covers what any of its accounts has",
+        _PERIOD_CODE,
+        "    return (instant(max(starts)) if starts else None), instant(min(ends)) or 0\n",
+        "    return (instant(min(starts)) if starts else None), instant(max(ends)) or 0\n",
+    ),
+    Bug(
+        f"{_PERIODS}::test_lines_of_an_unknown_period_make_the_whole_unknown",
+        "lines of an unknown period count as covered",
+        _PERIOD_CODE,
+        "        periods[_OTHER] = None\n",
+        "        pass\n",
+    ),
+    Bug(
+        f"{_PERIODS}::test_importing_the_same_again_moves_nothing",
+        "an import that brought nothing moves what is covered",
+        "src/headgate/sources/importing.py",
+        "            if summary is None or (summary.seen_at or 0) < self._began_at:\n",
+        "            if summary is None:\n",
+    ),
+    Bug(
+        f"{_PERIODS}::test_a_statement_covers_its_period_and_those_that_follow_each_other_one_together",
+        "a gap between two statements counts as covered",
+        _PERIOD_CODE,
+        "    if later[0] is not None and _day_after(earlier[1]) < later[0]:\n",
+        "    if later[0] is None:\n",
     ),
 )

@@ -19,12 +19,12 @@ from xml.sax.saxutils import escape
 import msgspec
 
 from headgate.errors import ConfigInvalid, UpstreamProtocolError
-from headgate.sources.calendar.source import EVENTS, TASKS
+from headgate.sources.calendar.source import AHEAD, EVENTS, TASKS
 from headgate.sources.formats.xml_events import XmlEnd, XmlStart, xml_events
 from headgate.sources.parser_requests import ReadFetched
 from headgate.sources.parsers import AccountParser
 from headgate.sources.parts import ImportPart
-from headgate.sources.protocol import Item, LiveSource, Mark, Removal
+from headgate.sources.protocol import Covered, Item, LiveSource, Mark, Removal
 from headgate.sources.secrets import FORMS, Secrets
 from headgate.sources.web_account import HttpAnswer, WebAccess, WebAccount, web_account
 
@@ -159,6 +159,9 @@ class CalendarAccount(LiveSource):
                 yield from _file(run, settings, state)
             else:
                 yield from _calendars(run, settings["url"], state)
+                # Series are followed so far; what is later may still come.
+                yield Covered("events", end=(now + AHEAD).date().isoformat())
+                yield Covered("tasks")
 
 
 @dataclass(frozen=True, slots=True)

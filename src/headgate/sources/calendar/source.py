@@ -94,7 +94,8 @@ _SURVEYED = re.compile(
 )
 _SUFFIXES = frozenset({".ics", ".ical", ".ifb", ".icalendar"})
 _KINDS = frozenset({"VEVENT", "VTODO", "VTIMEZONE"})
-_AHEAD = timedelta(days=2 * 365)
+#: How far series are followed beyond now.
+AHEAD = timedelta(days=2 * 365)
 _EPOCH, _LATEST = datetime(1970, 1, 1), datetime(2200, 1, 1)  # noqa: DTZ001 - local times
 _MAX_CHANGED = 200_000
 #: For times that count as they stand.
@@ -139,7 +140,7 @@ class _Survey:
     def last(self, file: InputFile) -> datetime:
         """Return the local time up to which series are followed."""
         modified = None if file.modified_at is None else _EPOCH + timedelta(microseconds=file.modified_at)
-        return min(max(self.written or self.newest or modified or _EPOCH, _EPOCH), _LATEST) + _AHEAD
+        return min(max(self.written or self.newest or modified or _EPOCH, _EPOCH), _LATEST) + AHEAD
 
 
 def _newer(known: datetime | None, component: Properties, name: str) -> datetime | None:
@@ -156,7 +157,7 @@ def read_calendar(
         for component in components(first, _KINDS):
             if component.problem is None:
                 survey.take(component)
-    budget, last = RuleBudget(), max(survey.last(file), (now or _EPOCH) + _AHEAD)
+    budget, last = RuleBudget(), max(survey.last(file), (now or _EPOCH) + AHEAD)
     for component in components(content, _KINDS - {"VTIMEZONE"}):
         if component.kind:
             place = f"{file.name}, entry {component.number}"
@@ -190,7 +191,7 @@ def _series(
 ) -> Iterator[Row | Reject]:
     starts: dict[str, CalendarTime] = {} if event.rules else {event.start.key: event.start}
     # A series that begins later is followed for as long from its start on.
-    last = max(last, min(event.start.local, _LATEST) + _AHEAD)
+    last = max(last, min(event.start.local, _LATEST) + AHEAD)
     for rule in event.rules:
         rule_starts = starts_of_rule(rule, event.start.local, last, budget, event.start.zone)
         if rule_starts.problem is not None:

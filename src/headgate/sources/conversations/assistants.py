@@ -27,10 +27,11 @@ from headgate.sources.formats.values import (
     without_empty,
 )
 from headgate.sources.inputs.tree import InputFile
-from headgate.sources.protocol import Reject, Row
+from headgate.sources.protocol import Covered, FileItem, Reject, Row
 
 _ITEMS, _WHOLE = frozenset({"item"}), frozenset({""})
 _TOOL_TEXT = frozenset({"execution_output", "tether_browsing_display", "tether_quote", "system_error"})
+_DAY_CHARS = 10
 _AUTHORS = {"human": "user"}
 #: The parent of the first message of a conversation.
 _NO_MESSAGE = "00000000-0000-4000-8000-000000000000"
@@ -49,12 +50,21 @@ def _format(
         is_named = name.startswith("conversations") and file.suffix == ".json"
         return is_named and f'"{member}"'.encode() in file.head
 
-    def read(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]:
+    def read(file: InputFile, content: IO[bytes]) -> Iterator[FileItem]:
         wanted = _WHOLE if file.head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{") else _ITEMS
+        newest, is_whole = "", wanted is _ITEMS
         for number, entry in enumerate(json_values(content, wanted), 1):
             place = f"{file.name}, conversation {number}"
             rows = None if entry.problem is not None else conversation(object_of(entry.value), place)
-            yield from [Reject(place, entry.problem or problem)] if rows is None else rows
+            for row in [Reject(place, entry.problem or problem)] if rows is None else rows:
+                if isinstance(row, Row):
+                    newest = max(newest, str(row.data.get("sent_at") or ""))
+                else:
+                    is_whole = False
+                yield row
+        if newest and is_whole:
+            # An export has all conversations up to when it was made.
+            yield from (Covered(stream, end=newest[:_DAY_CHARS]) for stream in ("conversations", "messages"))
 
     return FileFormat(service, is_export, read)
 

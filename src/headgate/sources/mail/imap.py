@@ -30,7 +30,7 @@ from headgate.sources.mail.source import MAIL_STREAMS
 from headgate.sources.parser_requests import ReadFetched
 from headgate.sources.parsers import AccountParser
 from headgate.sources.parts import ImportPart
-from headgate.sources.protocol import Item, LiveSource, Mark, Reject
+from headgate.sources.protocol import Covered, Item, LiveSource, Mark, Reject
 from headgate.sources.secrets import FORMS, Secrets
 
 _SECONDS = 60.0
@@ -82,6 +82,8 @@ class ImapSource(LiveSource):
             ):
                 for folder in _folders(client, settings):
                     yield from _Folder(client, folder, state.get(folder.name), parser).items()
+            if not settings.get("folders"):
+                yield from (Covered(stream) for stream in ("messages", "attachments"))
         except OSError as error:
             raise UpstreamUnreachable(f"{settings['host']}: {error}") from None
         except (imaplib.IMAP4.error, *_UNREADABLE) as error:

@@ -10,7 +10,7 @@ from headgate.sources.formats.texts import clean
 from headgate.sources.formats.xml_events import XmlRefused, XmlStart, XmlText, xml_events
 from headgate.sources.inputs.tree import InputFile
 from headgate.sources.money.ledger import AccountFacts, Booking, LedgerKeys, amount_of, day_of
-from headgate.sources.protocol import Reject, Row
+from headgate.sources.protocol import FileItem, Reject, Row
 
 _MAX_VALUE = 10_000
 #: Values of one entry that are looked at; a batch may have thousands.
@@ -27,7 +27,7 @@ def is_camt(head: bytes) -> bool:
     return b"camt.053." in text or b"<BkToCstmrStmt" in text
 
 
-def read_camt(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]:
+def read_camt(file: InputFile, content: IO[bytes]) -> Iterator[FileItem]:
     reader = _CamtReader(file.name)
     try:
         for event in xml_events(content):
@@ -50,11 +50,12 @@ class _CamtReader:
         self._account: Values = {}
         self._balance: dict[str, str] = {}
         self._balances: list[dict[str, str]] = []
+        self._period: dict[str, str] = {}
 
     def start(self, event: XmlStart) -> None:
         self._path.append(event.name)
         if event.name == "Stmt":
-            self._account, self._balances = {}, []
+            self._account, self._balances, self._period = {}, [], {}
         elif event.name == "Ntry" and self._entry_at is None:
             self._entry_at, self._entry = len(self._path), {}
         elif event.name == "Bal":
@@ -62,7 +63,7 @@ class _CamtReader:
         if event.name == "Amt" and "Ccy" in event.attributes:
             self._put("Ccy", event.attributes["Ccy"])
 
-    def end(self, text: str) -> Iterator[Row | Reject]:
+    def end(self, text: str) -> Iterator[FileItem]:
         if text.strip():
             self._put(None, text)
         name = self._path.pop()
@@ -72,7 +73,9 @@ class _CamtReader:
         elif name == "Bal":
             self._balances.append(self._balance)
         elif name == "Stmt":
-            yield self._facts().row()
+            facts = self._facts()
+            yield facts.row()
+            yield from facts.covered(self._period.get("FrDtTm", ""), self._period.get("ToDtTm", ""))
 
     def _put(self, attribute: str | None, text: str) -> None:
         value = text.strip()[:_MAX_VALUE]
@@ -81,6 +84,8 @@ class _CamtReader:
             _add(self._entry, (*self._path[self._entry_at :], *more), value)
         elif "Bal" in self._path:
             self._balance.setdefault((*self._path, *more)[-1], value)
+        elif "FrToDt" in self._path:
+            self._period[self._path[-1]] = value
         elif "Acct" in self._path:
             _add(self._account, (*self._path[self._path.index("Acct") + 1 :], *more), value)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal, InvalidOperation
@@ -14,7 +14,7 @@ from typing import Any
 from headgate.sources.declaring import StreamSpec, fields
 from headgate.sources.formats.texts import one_line
 from headgate.sources.formats.values import OrderedKeys, digest_of
-from headgate.sources.protocol import Row
+from headgate.sources.protocol import Covered, Row
 
 _SIGNS = "+\\-\u2212\u2013"
 _SPACES = " '\u2019\u00a0\u202f\u2009"
@@ -282,6 +282,12 @@ class AccountFacts:
             "balance_on": self.balance_on,
         }
         return Row("accounts", _known(data))
+
+    def covered(self, first: str, last: str) -> Iterator[Covered]:
+        """Yield the period of a statement, if it says one."""
+        start, end = day_of(first), day_of(last)
+        if start is not None and end is not None and start <= end:
+            yield Covered("transactions", self.id, start, end)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from typing import IO
 from headgate.sources.formats.texts import clean, decoded_pieces
 from headgate.sources.inputs.tree import InputFile
 from headgate.sources.money.ledger import AccountFacts, Booking, LedgerKeys, amount_of, day_of
-from headgate.sources.protocol import Reject, Row
+from headgate.sources.protocol import FileItem, Reject
 
 _TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9._]*)>([^<]*)")
 _MAX_BUFFER = 1024 * 1024
@@ -36,7 +36,7 @@ def is_ofx(head: bytes) -> bool:
     return b"OFXHEADER" in text or b"<OFX>" in text
 
 
-def read_ofx(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]:
+def read_ofx(file: InputFile, content: IO[bytes]) -> Iterator[FileItem]:
     reader = _OfxReader(file.name)
     for is_end, name, value in _tokens(decoded_pieces(content, file.head)):
         yield from reader.take(is_end=is_end, name=name, value=value)
@@ -72,11 +72,12 @@ class _OfxReader:
         self._account: dict[str, str] = {}
         self._balance: dict[str, str] = {}
         self._line: dict[str, str] = {}
+        self._period = ("", "")
         self._lines = 0
         self._accounts = 0
         self._open: str | None = None
 
-    def take(self, *, is_end: bool, name: str, value: str) -> Iterator[Row | Reject]:
+    def take(self, *, is_end: bool, name: str, value: str) -> Iterator[FileItem]:
         if is_end:
             yield from self._close(name)
         elif name in _LINES:
@@ -84,13 +85,13 @@ class _OfxReader:
                 yield from self._booking(self._open or "")
             self._open, self._line = name, {}
         elif name in _STATEMENTS:
-            self._account, self._balance, self._currency = {}, {}, None
+            self._account, self._balance, self._currency, self._period = {}, {}, None, ("", "")
         elif name in _ACCOUNTS | _BALANCES:
             self._open = name
         elif value:
             self._set(name, html.unescape(value))
 
-    def finish(self) -> Iterator[Row | Reject]:
+    def finish(self) -> Iterator[FileItem]:
         """Yield what an end of the file in the middle leaves."""
         if self._open in _LINES:
             yield Reject(self._place, "The file ends inside a transaction.")
@@ -99,19 +100,25 @@ class _OfxReader:
         elif not self._lines and not self._accounts:
             yield Reject(self._place, "The file has no account and no transaction.")
 
-    def _close(self, name: str) -> Iterator[Row | Reject]:
+    def _close(self, name: str) -> Iterator[FileItem]:
         if name == self._open:
             if name in _LINES:
                 yield from self._booking(name)
             self._open = None
         elif name in _STATEMENTS and self._account:
-            yield self._facts().row()
+            facts = self._facts()
+            yield facts.row()
+            yield from facts.covered(*self._period)
             self._accounts += 1
             self._account, self._balance = {}, {}
 
     def _set(self, name: str, value: str) -> None:
         if name == "CURDEF":
             self._currency = clean(value, 10)
+        elif name == "DTSTART":
+            self._period = value, ""
+        elif name == "DTEND":
+            self._period = self._period[0], value
         elif name == "ORG":
             self._bank = clean(value, _MAX_VALUE)
         else:
@@ -137,7 +144,7 @@ class _OfxReader:
             balance_on=day_of(balance.get("DTASOF", "")),
         )
 
-    def _booking(self, kind: str) -> Iterator[Row | Reject]:
+    def _booking(self, kind: str) -> Iterator[FileItem]:
         self._lines += 1
         line = self._line
         booked_on = day_of(line.get("DTPOSTED") or line.get("DTTRADE") or "")

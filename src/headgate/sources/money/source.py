@@ -16,7 +16,7 @@ from headgate.sources.money.bank_tables import FORM, BankTable, bank_table, read
 from headgate.sources.money.camt import is_camt, read_camt
 from headgate.sources.money.ledger import MONEY_STREAMS
 from headgate.sources.money.ofx import is_ofx, read_ofx
-from headgate.sources.protocol import Certainty, FileQuestion, Item, Recognised, Reject, Row, Source
+from headgate.sources.protocol import Certainty, FileItem, FileQuestion, Item, Recognised, Reject, Row, Source
 
 _OFX = frozenset({".ofx", ".qfx", ".qbo"})
 _TABLES = frozenset({".csv", ".tsv", ".txt"})
@@ -97,9 +97,7 @@ def _reader(file: InputFile, form: int = FORM, sign: str | None = None) -> ReadF
     return None
 
 
-def _read(
-    file: InputFile, content: IO[bytes], *, form: int, signs: Mapping[str, str]
-) -> Iterator[Row | Reject]:
+def _read(file: InputFile, content: IO[bytes], *, form: int, signs: Mapping[str, str]) -> Iterator[FileItem]:
     reader = _reader(file, form, _sign(file, signs))
     if reader is None:
         yield Reject(file.name, "This is not a statement.")
