@@ -29,7 +29,9 @@ from tests.sources.git.repositories import canal
 from tests.sources.history import exports
 from tests.sources.mail.mails import ANSWER, LETTER, mbox
 from tests.sources.money.test_money import CAMT, GERMAN, SGML, XML
+from tests.sources.money.test_qif_mt940 import MT940, QIF
 from tests.sources.notes.test_notes import MARKDOWN
+from tests.sources.workbooks import STATEMENT_XLS, ods, ods_row
 
 THINGS = [{"id": 1, "name": "plank"}, {"id": 2, "name": "nail"}]
 TABLE = "id,name\n1,plank\n2,nail\n"
@@ -67,6 +69,12 @@ FORMATS: dict[str, tuple[dict[str, bytes | str], str]] = {
     "a.ofx": ({"": SGML}, "money"),
     "b.qfx": ({"": XML}, "money"),
     "camt.xml": ({"": CAMT}, "money"),
+    "camt52.xml": ({"": CAMT.replace(b"Stmt>", b"Rpt>")}, "money"),
+    "c.qif": ({"": QIF}, "money"),
+    "d.sta": ({"": MT940}, "money"),
+    "e.xls": ({"": STATEMENT_XLS}, "money"),
+    "h.ods": ({"": ods(ods_row("id", "name") + ods_row(1, "plank"))}, "tables"),
+    "i.json": ({"": json.dumps({"things": THINGS})}, "tables"),
     "bank.csv": ({"": GERMAN.encode("utf-16")}, "money"),
     "History": ({"": exports.FILES["Default/History"]}, "history-browser"),
     "StreamingHistory0.json": ({"": exports.FILES["StreamingHistory0.json"]}, "history-spotify"),

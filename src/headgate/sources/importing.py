@@ -43,6 +43,8 @@ class JobFacts:
     #: With the connector's key it names the connection: the same names twice are the same connection.
     display_name: str
     document: Mapping[str, Any]
+    #: The connector's key of files like these in an older form, if it was another.
+    older_key: ConnectorKey | None = field(default=None, kw_only=True)
     #: The form of a new connection.
     form: int = field(default=1, kw_only=True)
     total_bytes: int = field(default=0, kw_only=True)
@@ -110,6 +112,7 @@ def job_of(
     """Plan the import of what a source has recognised; it may read the files to know what they hold."""
     recognised = source.prepared(recognised)
     key = "-".join(part for part in (source.name, recognised.variant) if part)
+    older = recognised.older_variant
     files = [[file.name, file.size_bytes, file.modified_at] for file in recognised.files]
     total_bytes = sum(file.size_bytes for file in recognised.files)
 
@@ -122,6 +125,7 @@ def job_of(
         name or recognised.title,
         source.declare(recognised) if document is None else document,
         read,
+        older_key=connector_key(f"{source.name}-{older}") if older else None,
         form=recognised.form,
         total_bytes=total_bytes,
         fingerprint=digest_of(files),
@@ -131,9 +135,9 @@ def job_of(
 
 async def connection_of(store: Store, job: ImportJob) -> Connection | None:
     """Find the connection that a job would fill, if there is one already."""
-    names = (job.connector_key, job.display_name)
-    every = await store.connections()
-    return next((known for known in every if (known.connector_key, known.display_name) == names), None)
+    every = [known for known in await store.connections() if known.display_name == job.display_name]
+    keys = (job.connector_key, job.older_key)
+    return next((known for key in keys for known in every if known.connector_key == key), None)
 
 
 async def raw_state(store: Store, connection: Connection) -> dict[str, Any]:
@@ -162,8 +166,9 @@ class Importer:
 
     async def run(self, job: ImportJob, show: Callable[[ImportProgress], None] | None = None) -> ImportReport:
         """Read everything and store it; declares the source and adds the connection where they are missing."""
-        await self._store.declare(job.connector_key, job.document)
         connection = await self.connection(job)
+        if connection is None or connection.connector_key == job.connector_key:
+            await self._store.declare(job.connector_key, job.document)
         if connection is None:
             connection = await self._store.create_connection(job.connector_key, job.display_name)
         work = _Import(self._store, self._clock, job, connection)

@@ -46,6 +46,8 @@ class Recognised:
     #: For a source whose declarations differ from file to file, such as tables: the connector's key is the source's
     #: name and this. Lower case, digits, ``-``.
     variant: str = ""
+    #: The variant that the files had in an older form, if it was another: a connection of that one is used if there is one.
+    older_variant: str = ""
     #: In which form records are named; a source that names them otherwise than before recognises files in a higher one. A
     #: connection is read in the form in which it was made, so that importing again into an older one adds nothing.
     form: int = 1

@@ -6,9 +6,10 @@ from hypothesis import given, settings, strategies as st
 from headgate.sources.money.source import MONEY as SOURCE
 from headgate.sources.protocol import Certainty, Recognised
 from tests.sources.money.test_money import CAMT, GERMAN, SGML, XML
+from tests.sources.money.test_qif_mt940 import MT940, QIF
 from tests.sources.reading import input_file, read_all, rejects_of, rows_of
 
-FILES = {"a.ofx": SGML, "b.qfx": XML, "c.xml": CAMT, "d.csv": GERMAN.encode()}
+FILES = {"a.ofx": SGML, "b.qfx": XML, "c.xml": CAMT, "d.csv": GERMAN.encode(), "e.qif": QIF, "f.sta": MT940}
 NAMES = st.sampled_from(sorted(FILES))
 
 
@@ -79,7 +80,14 @@ def test_deep_nesting_is_refused():
 @pytest.mark.parametrize("name", sorted(FILES))
 def test_a_huge_field_is_cut_or_refused_and_the_rest_is_read(name):
     huge = b"x" * 5_000_000
-    marks = {"a.ofx": b"Bread", "b.qfx": b"Caf\xc3\xa9", "c.xml": b"Tomatoes", "d.csv": b"Kartenzahlung"}
+    marks = {
+        "a.ofx": b"Bread",
+        "b.qfx": b"Caf\xc3\xa9",
+        "c.xml": b"Tomatoes",
+        "d.csv": b"Kartenzahlung",
+        "e.qif": b"Bread and cake",
+        "f.sta": b"Returned",
+    }
     items = read_anyway(name, FILES[name].replace(marks[name], huge))
     rows = rows_of(items, "transactions")
     assert all(len(str(row)) < 50_000 for row in rows)

@@ -6,6 +6,7 @@ import contextlib
 import datetime as dt
 import decimal
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import apsw
@@ -16,11 +17,13 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from pyarrow import parquet
 
 from headgate.errors import InvalidRequest
-from headgate.sources.importing import job_of
+from headgate.sources.importing import Importer, job_of
 from headgate.sources.inputs.disk import tree_of
 from headgate.sources.protocol import Reject
 from headgate.sources.tables.source import TABLES
 from tests.sources.source_checks import by_stream, check_all, hostile, items_of, tree_with
+from tests.sources.workbooks import LOCKED_XLSX, STATEMENT_XLS, ods, ods_row
+from tests.store.engines import NOW, Driven
 
 BANK = """id;name;amount;booked;ok;zip;note
 1;Ada;1,50;01.02.2026;true;01067;hello
@@ -348,3 +351,182 @@ def test_a_value_that_repeats_counts_every_time():
     stream = stream_of({"a.csv": "\n".join(["day,some_id", *lines])})
     assert (stream["consent_time_field"], stream["primary_key"]) == ("day", ["row_id"])
     assert "day" not in stream["query"]["search"]["lexical_fields"]
+
+
+# Headers and values as people have them
+
+
+def table_of(text: str) -> tuple[list[str], list[dict]]:
+    rows = by_stream(items_of(TABLES, {"a.csv": text})).get("a", [])
+    return [name for name in kinds({"a.csv": text}) if name != "row_id"], rows
+
+
+@pytest.mark.parametrize(
+    ("texts", "values"),
+    [
+        (["1,234.56", "3"], [1234.56, 3]),
+        (["1,234", "12"], [1234, 12]),
+        (["$3.50", "- $220.00", "($1,000.00)"], [3.5, -220, -1000]),
+        (["3.50-", "(4.00)", "5"], [-3.5, -4, 5]),
+        (["1'234.50", "7.25"], [1234.5, 7.25]),
+        (["02/20/19", "3/1/19"], ["2019-02-20", "2019-03-01"]),
+        (["20.02.18", "01.03.18"], ["2018-02-20", "2018-03-01"]),
+        (["23-Jan-15", "01-FEB-2016"], ["2015-01-23", "2016-02-01"]),
+        (["20-02-2018", "01-03-2018"], ["2018-02-20", "2018-03-01"]),
+        (["2/3/19 5:04 PM"], ["2019-02-03T17:04:00Z"]),
+    ],
+)
+def test_amounts_and_days_are_read_as_people_write_them(texts: list[str], values: list):
+    _, rows = table_of("what,c\n" + "".join(f'x,"{text}"\n' for text in texts))
+    assert [row["c"] for row in rows] == values
+
+
+def test_a_table_with_semicolons_has_decimal_commas():
+    _, rows = table_of("what;c;d\nx;1,234;€ 1.234\nx;2,5;€ 3,50\n")
+    assert [(row["c"], row["d"]) for row in rows] == [(1.234, 1234), (2.5, 3.5)]
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["555 123 456"],
+        ["192.168.100.200"],
+        ["(555)"],
+        ["1.2.15"],
+        ["$3.50", "€4.00"],
+        ["12,345,678,901,234,567.89"],
+        ["1-2-15"],
+        ["$01"],
+    ],
+)
+def test_what_only_looks_like_an_amount_or_a_day_stays_text(texts: list[str]):
+    _, rows = table_of("what,c\n" + "".join(f'x,"{text}"\n' for text in texts))
+    assert [row["c"] for row in rows] == texts
+
+
+def test_names_that_repeat_are_a_header_if_data_stands_below():
+    names, rows = table_of("Fecha,Concepto,Fecha,Importe\n01/02/2018,Mill,03/02/2018,4.50\n")
+    assert names == ["Fecha", "Concepto", "Fecha_2", "Importe"]
+    assert len(rows) == 1
+
+
+@pytest.mark.parametrize("first", ['6/12/15,Mill,"1,000.00"', "23-Jan-15,Mill,$3.50"])
+def test_a_table_without_a_header_loses_no_row(first: str):
+    names, rows = table_of(f'{first}\n7/12/15,Weir,"2,000.00"\n')
+    assert names == ["column_1", "column_2", "column_3"]
+    assert len(rows) == 2
+
+
+@pytest.mark.parametrize("encoding", ["cp1250", "cp1251"])
+def test_tables_of_central_and_eastern_europe_are_read(encoding: str):
+    words = {"cp1250": "Příliš žluťoučký kůň, září", "cp1251": "Хлеб из старой мельницы"}[encoding]
+    rows = by_stream(items_of(TABLES, {"a.csv": f"id;text\n1;{words}\n".encode(encoding)}))["a"]
+    assert rows == [{"id": 1, "text": words}]
+
+
+# Workbooks
+
+
+def workbook(path: Path, *rows: list) -> Path:
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.active.append(row)
+    book.save(path)
+    return path
+
+
+def test_lines_above_the_header_of_a_sheet_are_no_part_of_the_table(tmp_path: Path):
+    rows = [["Report of Ada"], [], ["Name", "Age", "2026"], ["Ada", 36, 1], ["Grace", 37, 2]]
+    table = on_disk(workbook(tmp_path / "w.xlsx", *rows))["sheet"]
+    assert [{**row, "row_id": ""} for row in table] == [
+        {"row_id": "", "Name": "Ada", "Age": 36, "2026": 1},
+        {"row_id": "", "Name": "Grace", "Age": 37, "2026": 2},
+    ]
+
+
+def test_a_sheet_without_a_header_loses_no_row(tmp_path: Path):
+    rows = [[dt.date(2026, 3, 1), "Mill", 4.5], [dt.date(2026, 3, 2), "Weir", 5]]
+    table = on_disk(workbook(tmp_path / "w.xlsx", *rows))["sheet"]
+    assert [(row["column_2"], row["column_3"]) for row in table] == [("Mill", 4.5), ("Weir", 5)]
+
+
+def test_years_and_a_few_numbers_are_names_of_columns(tmp_path: Path):
+    table = on_disk(workbook(tmp_path / "w.xlsx", ["Country", 2025, 2026], ["DE", 1, 2]))["sheet"]
+    assert [sorted(row) for row in table] == [["2025", "2026", "Country", "row_id"]]
+
+
+def test_open_document_and_older_excel_files_are_tables(tmp_path: Path):
+    (tmp_path / "o.ods").write_bytes(ods(ods_row("Name", "Age", "born") + ods_row("Ada", 36, "1815-12-10")))
+    (person,) = on_disk(tmp_path / "o.ods")["sheet"]
+    assert (person["Name"], person["Age"], person["born"]) == ("Ada", 36, "1815-12-10")
+    (tmp_path / "x.xls").write_bytes(STATEMENT_XLS)
+    first, second = on_disk(tmp_path / "x.xls")["ums_tze"]
+    assert (first["Verwendungszweck"], first["Betrag"], second["Saldo"]) == ("Brot und Kuchen", -4.5, 1295.6)
+
+
+def test_a_password_is_called_a_password(tmp_path: Path):
+    (tmp_path / "w.xlsx").write_bytes(LOCKED_XLSX)
+    (found,) = TABLES.detect(tree_of(tmp_path / "w.xlsx"))
+    with pytest.raises(InvalidRequest) as refused:
+        job_of(TABLES, found)
+    assert refused.value.message == "w.xlsx is encrypted with a password."
+
+
+# JSON
+
+
+def test_the_arrays_of_an_object_are_tables():
+    document = (
+        '{"made": "2026", "nodes": [{"id": 1, "tags": [{"t": 1}]}, {"id": 2}], "names": ["a"],'
+        ' "more": {"links": [{"source": 1, "target": 2}]}, "grid": [[1, 2]], "empty": []}'
+    )
+    rows = by_stream(items_of(TABLES, {"graph.json": document}))
+    assert sorted(rows) == ["more_links", "nodes"]
+    assert rows["nodes"] == [{"id": 1, "tags": [{"t": 1}]}, {"id": 2}]
+    assert [(row["source"], row["target"]) for row in rows["more_links"]] == [(1, 2)]
+
+
+def test_an_object_with_more_arrays_than_are_tables_is_refused():
+    members = ", ".join(f'"k{number}": [{{"a": 1}}]' for number in range(60))
+    (found,) = TABLES.detect(tree_with({"a.json": f"{{{members}}}"}))
+    with pytest.raises(InvalidRequest, match="more than 50 arrays"):
+        job_of(TABLES, found)
+
+
+def test_the_arrays_of_a_cut_document_are_read_as_far_as_they_go():
+    items = items_of(TABLES, {"a.json": '{"nodes": [{"id": 1}, {"id": 2}, {"id"'})
+    assert [row["id"] for row in by_stream(items)["nodes"]] == [1, 2]
+    assert len([item for item in items if isinstance(item, Reject)]) == 1
+
+
+# Older connections
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv", 'x,c\nx,"1,234.56"\n'),
+        ("a.csv", "x,d\nx,02/20/19\n"),
+        ("a.csv", "x,x,c\ny,y,1\n"),
+        ("a.csv", '6/12/15,Mill,"1,000.00"\n7/12/15,Weir,"2,000.00"\n'),
+        ("w.xlsx", [["Title"], [], ["Name", "Age"], ["Ada", 36]]),
+    ],
+)
+def test_importing_a_table_again_into_an_older_connection_adds_nothing(tmp_path: Path, name: str, content):
+    path = tmp_path / name
+    path.write_text(content) if isinstance(content, str) else workbook(path, *content)
+    (found,) = TABLES.detect(tree_of(path))
+    job = job_of(TABLES, found)
+    assert job.older_key not in {None, job.connector_key}
+    older = replace(found, form=1, facts={"tables": found.facts["tables"].older})
+    store = Driven("sqlite", tmp_path)
+    try:
+        importer = Importer(store.bare, clock=lambda: NOW)
+        first = store.run(importer.run(replace(job_of(TABLES, older), form=1)))
+        again = store.run(importer.run(job))
+        assert again.connection_id == first.connection_id
+        assert sum(count.added for count in first.streams.values()) > 0
+        assert sum(count.added for count in again.streams.values()) == 0
+        assert again.rejects == ()
+    finally:
+        store.close()

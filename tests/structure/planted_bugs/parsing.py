@@ -150,7 +150,7 @@ BUGS = (
     Bug(
         _REFUSED,
         "broken XML of a workbook is a mistake of ours",
-        "src/headgate/sources/tables/binary_tables.py",
+        "src/headgate/sources/tables/sheets.py",
         "zipfile.BadZipFile, ParseError) as error",
         "zipfile.BadZipFile) as error",
     ),

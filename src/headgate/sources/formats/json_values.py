@@ -6,7 +6,7 @@ with the square of the depth, and a document may be nothing but brackets.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import IO, Any, cast
@@ -30,6 +30,8 @@ _HOPELESS_DEPTH = 10_000
 _NAME_CHARS = 64
 _OPENS = frozenset({"start_map", "start_array"})
 _CLOSES = frozenset({"end_map", "end_array"})
+#: In place of a path; nothing is called so.
+_TOO_DEEP = "\0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ def json_line(line: bytes) -> dict[str, Any] | None:
 
 
 def json_values(
-    content: IO[bytes], wanted: frozenset[str], begun: frozenset[str] = frozenset()
+    content: IO[bytes], wanted: Container[str], begun: Container[str] = frozenset()
 ) -> Iterator[JsonValue]:
     """Yield the wanted values in their order; a broken document ends with a problem.
 
@@ -90,7 +92,7 @@ def json_values(
 class _WantedValues:
     """Where the parser is, and the wanted value that is being built."""
 
-    def __init__(self, reader: _CountedReader, wanted: frozenset[str], begun: frozenset[str]) -> None:
+    def __init__(self, reader: _CountedReader, wanted: Container[str], begun: Container[str]) -> None:
         self._begun = begun
         self._reader = reader
         self._wanted = wanted
@@ -109,7 +111,7 @@ class _WantedValues:
                 yield wanted
 
     def _outside(self, event: str, value: Any) -> JsonValue | None:
-        path = self._paths[-1][1] if self._depth < MAX_DEPTH else None
+        path = self._paths[-1][1] if self._depth < MAX_DEPTH else _TOO_DEEP
         if event in _CLOSES:
             self._close()
         elif event == "map_key":

@@ -11,20 +11,18 @@ from itertools import islice
 from typing import IO
 
 from headgate.sources.formats.texts import clean, decode, lines
-from headgate.sources.inputs.tree import InputFile, file_label
-from headgate.sources.money.columns import IBAN, Columns, Role, columns_of, with_other_accounts, with_values
-from headgate.sources.money.headless import headless_columns
-from headgate.sources.money.ledger import (
-    AccountFacts,
-    Booking,
+from headgate.sources.formats.written import (
     DayOrder,
-    LedgerKeys,
     amount_of,
     day_of,
     day_order,
     decimal_mark,
     likely_order,
 )
+from headgate.sources.inputs.tree import InputFile, file_label
+from headgate.sources.money.columns import IBAN, Columns, Role, columns_of, with_other_accounts, with_values
+from headgate.sources.money.headless import headless_columns
+from headgate.sources.money.ledger import AccountFacts, Booking, LedgerKeys
 from headgate.sources.money.signs import OUTGOING, Signs, signs_of
 from headgate.sources.protocol import Reject, Row
 

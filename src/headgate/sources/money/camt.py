@@ -1,21 +1,27 @@
-"""CAMT.053 statements: the XML that European banks give for an account and a day or a month."""
+"""CAMT.053 statements, 052 reports and 054 notices: the XML that European banks give for an account and its days."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import IO
 
 from headgate.sources.formats.texts import clean
+from headgate.sources.formats.written import amount_of, day_of
 from headgate.sources.formats.xml_events import XmlRefused, XmlStart, XmlText, xml_events
 from headgate.sources.inputs.tree import InputFile
-from headgate.sources.money.ledger import AccountFacts, Booking, LedgerKeys, amount_of, day_of
+from headgate.sources.money.ledger import AccountFacts, Booking, LedgerKeys
 from headgate.sources.protocol import FileItem, Reject, Row
 
 _MAX_VALUE = 10_000
 #: Values of one entry that are looked at; a batch may have thousands.
 _MAX_VALUES = 400
 _CREDIT = "CRDT"
+#: What holds the entries of an account: a statement, a report of the day, a notice.
+_STATEMENTS = frozenset({"Stmt", "Rpt", "Ntfctn"})
+#: Of a report or notice: the statement has it when it is booked.
+_PENDING = frozenset({"PDNG", "INFO", "FUTR"})
 
 Path = tuple[str, ...]
 #: The text of each path below an entry, in their order.
@@ -24,7 +30,7 @@ Values = dict[Path, list[str]]
 
 def is_camt(head: bytes) -> bool:
     text = head.replace(b"\0", b"")
-    return b"camt.053." in text or b"<BkToCstmrStmt" in text
+    return re.search(rb"camt\.05[234]\.|<BkToCstmr(?:Stmt|AcctRpt|DbtCdtNtfctn)\b", text) is not None
 
 
 def read_camt(file: InputFile, content: IO[bytes]) -> Iterator[FileItem]:
@@ -54,7 +60,7 @@ class _CamtReader:
 
     def start(self, event: XmlStart) -> None:
         self._path.append(event.name)
-        if event.name == "Stmt":
+        if event.name in _STATEMENTS:
             self._account, self._balances, self._period = {}, [], {}
         elif event.name == "Ntry" and self._entry_at is None:
             self._entry_at, self._entry = len(self._path), {}
@@ -69,13 +75,16 @@ class _CamtReader:
         name = self._path.pop()
         if self._entry_at is not None and len(self._path) < self._entry_at:
             self._entry_at = None
-            yield self._booking()
+            if "Stmt" in self._path or _first(self._entry, ("Sts",), ("Sts", "Cd")) not in _PENDING:
+                yield self._booking()
         elif name == "Bal":
             self._balances.append(self._balance)
-        elif name == "Stmt":
+        elif name in _STATEMENTS:
             facts = self._facts()
             yield facts.row()
-            yield from facts.covered(self._period.get("FrDtTm", ""), self._period.get("ToDtTm", ""))
+            # Reports and notices have what happened so far, and some of it.
+            if name == "Stmt":
+                yield from facts.covered(self._period.get("FrDtTm", ""), self._period.get("ToDtTm", ""))
 
     def _put(self, attribute: str | None, text: str) -> None:
         value = text.strip()[:_MAX_VALUE]

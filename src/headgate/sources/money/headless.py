@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Sequence
 from itertools import permutations
 
+from headgate.sources.formats.written import DayOrder, amount_of, day_of
 from headgate.sources.money.columns import IBAN, Columns, Role
-from headgate.sources.money.ledger import DayOrder, amount_of, day_of
 from headgate.sources.money.signs import is_sign_word, is_turned
 
 _MONEY = re.compile(r"[-+]?[0-9][0-9.,' ]*[.,][0-9]{2}[-+]?")

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from typing import IO
 
 from headgate.sources.formats.texts import clean, decoded_pieces
+from headgate.sources.formats.written import amount_of, day_of
 from headgate.sources.inputs.tree import InputFile
-from headgate.sources.money.ledger import AccountFacts, Booking, LedgerKeys, amount_of, day_of
+from headgate.sources.money.ledger import AccountFacts, Booking, LedgerKeys
 from headgate.sources.protocol import FileItem, Reject
 
 _TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9._]*)>([^<]*)")
@@ -24,9 +25,13 @@ _LINES = frozenset(
     ["STMTTRN"]
     + [f"{deed}{kind}" for deed in ("BUY", "SELL") for kind in ("DEBT", "MF", "OPT", "OTHER", "STOCK")]
     + ["INCOME", "REINVEST", "INVEXPENSE", "MARGININTEREST", "RETOFCAP"]
+    + ["TRANSFER", "JRNLSEC", "JRNLFUND", "SPLIT", "CLOSUREOPT"]
 )
+#: What may happen to securities without any money.
+_STILL = frozenset({"TRANSFER", "JRNLSEC", "SPLIT", "CLOSUREOPT"})
 _ACCOUNTS = frozenset({"BANKACCTFROM", "CCACCTFROM", "INVACCTFROM"})
-_STATEMENTS = frozenset({"STMTRS", "CCSTMTRS", "INVSTMTRS"})
+#: What is about one account: a statement, or an entry of a list of accounts.
+_STATEMENTS = frozenset({"STMTRS", "CCSTMTRS", "INVSTMTRS", "BANKACCTINFO", "CCACCTINFO", "INVACCTINFO"})
 _BALANCES = frozenset({"LEDGERBAL"})
 _NO_NUMBER = frozenset({"", "0"})
 
@@ -148,7 +153,8 @@ class _OfxReader:
         self._lines += 1
         line = self._line
         booked_on = day_of(line.get("DTPOSTED") or line.get("DTTRADE") or "")
-        amount = amount_of(line.get("TRNAMT") or line.get("TOTAL") or "", ".")
+        written = line.get("TRNAMT") or line.get("TOTAL") or ("0" if kind in _STILL else "")
+        amount = amount_of(written, ".")
         if booked_on is None or amount is None:
             what = "day" if booked_on is None else "amount"
             yield Reject(f"{self._place}, transaction {self._lines}", f"It has no {what} that can be read.")
@@ -166,6 +172,7 @@ class _OfxReader:
             kind=(line.get("TRNTYPE") or kind).lower(),
             reference=line.get("CHECKNUM") or line.get("REFNUM"),
             bank_id=number or None,
+            more={name.lower(): line[name] for name in ("UNIQUEID", "UNITS") if name in line},
         )
         has_number = number not in _NO_NUMBER
         yield booking.row(self._keys.numbered(booking) if has_number else self._keys.key(booking))

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
 
+from headgate.sources.formats.written import amount_of
 from headgate.sources.money.columns import Columns, Role
-from headgate.sources.money.ledger import amount_of
 
 #: What banks write of money that went out.
 _OUTGOING = "s soll d dr debit dbit db debe cargo - af debe(-) débit debet out uit uscita dare výdaj расход"

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import PurePosixPath
 from typing import IO, Any, cast
+from xml.etree.ElementTree import ParseError
 
 from headgate.errors import InvalidRequest
 from headgate.sources.file_source import ReadFile, read_each
@@ -15,17 +16,22 @@ from headgate.sources.inputs.tree import InputFile, InputTree
 from headgate.sources.money.bank_tables import FORM, BankTable, bank_table, read_bank_csv
 from headgate.sources.money.camt import is_camt, read_camt
 from headgate.sources.money.ledger import MONEY_STREAMS
+from headgate.sources.money.mt940 import is_mt940, read_mt940
 from headgate.sources.money.ofx import is_ofx, read_ofx
+from headgate.sources.money.qif import is_qif, read_qif
 from headgate.sources.protocol import Certainty, FileItem, FileQuestion, Item, Recognised, Reject, Row, Source
+from headgate.sources.tables.sheets import is_workbook, sheet_texts
 
-_OFX = frozenset({".ofx", ".qfx", ".qbo"})
+_OFX = frozenset({".ofx", ".qfx", ".qbo", ".sgml"})
+_XML = frozenset({".xml"})
+_QIF = frozenset({".qif", ".txt"})
 _TABLES = frozenset({".csv", ".tsv", ".txt"})
 #: What positive amounts of a table can be declared to be: money that came in, or money that went out.
 _SIGNS = ("in", "out")
 
 
 class MoneySource(Source):
-    """OFX, QFX, CAMT.053 and the CSV files of banks."""
+    """OFX, QFX, QIF, CAMT, MT940, and the tables of banks as CSV and in workbooks."""
 
     name = "money"
     title = "Bank statements"
@@ -84,17 +90,40 @@ def _sign(file: InputFile, signs: Mapping[str, str]) -> str | None:
 
 
 def _table(file: InputFile) -> BankTable | None:
-    return bank_table(file) if file.suffix in _TABLES else None
+    files = _sheets(file) if is_workbook(file) else [file] if file.suffix in _TABLES else []
+    return next((table for table in map(bank_table, files) if table is not None), None)
 
 
 def _reader(file: InputFile, form: int = FORM, sign: str | None = None) -> ReadFile | None:
-    if file.suffix in _OFX and is_ofx(file.head):
+    if file.suffix in _OFX | _XML and is_ofx(file.head):
         return read_ofx
-    if file.suffix == ".xml" and is_camt(file.head):
+    if file.suffix in _XML and is_camt(file.head):
         return read_camt
-    if _table(file) is not None:
-        return partial(read_bank_csv, form=form, sign=sign)
-    return None
+    if file.suffix in _QIF and is_qif(file.head):
+        return read_qif
+    if is_mt940(file.head):
+        return read_mt940
+    return partial(_read_tables, form=form, sign=sign) if _table(file) is not None else None
+
+
+def _read_tables(
+    file: InputFile, content: IO[bytes], *, form: int, sign: str | None
+) -> Iterator[Row | Reject]:
+    if not is_workbook(file):
+        yield from read_bank_csv(file, content, form=form, sign=sign)
+        return
+    for sheet in _sheets(file):
+        if bank_table(sheet, form=form) is not None:
+            with sheet.open() as text:
+                yield from read_bank_csv(sheet, text, form=form, sign=sign)
+
+
+def _sheets(file: InputFile) -> list[InputFile]:
+    try:
+        return sheet_texts(file)
+    except (InvalidRequest, ParseError):
+        # What it is, the source of tables says.
+        return []
 
 
 def _read(file: InputFile, content: IO[bytes], *, form: int, signs: Mapping[str, str]) -> Iterator[FileItem]:

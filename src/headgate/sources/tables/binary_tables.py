@@ -1,11 +1,11 @@
-"""Parquet, Excel and SQLite files, which their libraries read from the disk."""
+"""Parquet and SQLite files, and the sheets of workbooks, as tables."""
 
 from __future__ import annotations
 
 import importlib.util
-import zipfile
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 from xml.etree.ElementTree import ParseError
 
@@ -16,26 +16,25 @@ from headgate.sources.parts import most_stored_bytes
 from headgate.sources.protocol import Reject
 from headgate.sources.reading_note import NOTE
 from headgate.sources.tables.columns import RawRow, RawTable, field_names, storable
+from headgate.sources.tables.sheets import SheetRows, is_workbook, sheets_of
+from headgate.sources.tables.text_kinds import FORM, TIME_KINDS
 
 _BATCH_ROWS = 2000
 #: How many rows of a batch become values at once: each has its own copy of what the batch has once.
 _SLICE_ROWS = 16
 _MAX_COLUMNS = 900
-#: How much a workbook may hold unpacked, and how many times its size.
-_MAX_WORKBOOK_BYTES = 2 * 1024**3
-_MAX_WORKBOOK_RATIO = 200
-_WORKBOOK_FREE_BYTES = 16 * 1024**2
+#: Rows in which the header is looked for.
+_SAMPLE_ROWS = 30
+_YEARS = range(1900, 2101)
 
 
-def binary_tables(file: InputFile) -> Sequence[RawTable]:
+def binary_tables(file: InputFile, form: int = FORM) -> Sequence[RawTable]:
     """Return the tables of a file of one of these formats; none if it is not one."""
     if file.head.startswith(HEADER):
         return _database_tables(file)
     if file.head.startswith(b"PAR1"):
         return _parquet_tables(file)
-    if file.suffix in {".xlsx", ".xlsm"} and file.head.startswith(b"PK"):
-        return _workbook_tables(file)
-    return ()
+    return _sheet_tables(file, form) if is_workbook(file) else ()
 
 
 # SQLite
@@ -50,9 +49,7 @@ def _database_tables(file: InputFile) -> list[RawTable]:
             marked = sorted((pk, names[at]) for at, (_, pk) in enumerate(info) if pk)
             if names and len(names) <= _MAX_COLUMNS:
                 rows = _database_rows(file, table, [str(name) for name, _ in info])
-                tables.append(
-                    RawTable(table, names, is_untyped=False, rows=rows, key=[column for _, column in marked])
-                )
+                tables.append(RawTable(table, names, TIME_KINDS, rows, [column for _, column in marked]))
         return tables
 
 
@@ -121,52 +118,59 @@ def _parquet_tables(file: InputFile) -> list[RawTable]:
         with file.on_disk() as path:
             yield _numbered(file, file.stem, values(path))
 
-    return [RawTable(file.stem, field_names(raw_names), is_untyped=False, rows=rows)]
+    return [RawTable(file.stem, field_names(raw_names), TIME_KINDS, rows)]
 
 
-# Excel
+# Sheets
 
 
-def _workbook_tables(file: InputFile) -> list[RawTable]:
-    with _workbook(file) as book:
-        tables: list[RawTable] = []
-        for sheet in book.worksheets:
-            header = next(sheet.iter_rows(values_only=True, max_row=1), None)
-            if header and any(cell is not None for cell in header):
-                names = field_names(["" if cell is None else str(cell) for cell in header[:_MAX_COLUMNS]])
-                rows = _sheet_rows(file, sheet.title, len(names))
-                tables.append(RawTable(sheet.title, names, is_untyped=False, rows=rows))
-        return tables
+def _sheet_tables(file: InputFile, form: int) -> list[RawTable]:
+    with sheets_of(file) as sheets:
+        tables = [_sheet_table(file, title, rows, form) for title, rows in sheets.items()]
+        return [table for table in tables if table is not None]
 
 
-def _sheet_rows(file: InputFile, title: str, width: int) -> Callable[[], Any]:
-    def values(sheet: Any) -> Iterator[Sequence[Any]]:
-        for row in sheet.iter_rows(values_only=True, min_row=2):
-            if any(cell is not None for cell in row):
-                yield [*row[:width], *([None] * (width - len(row)))]
+def _sheet_table(file: InputFile, title: str, rows: SheetRows, form: int) -> RawTable | None:
+    sample = [list(row) for row in islice(rows(), _SAMPLE_ROWS if form == FORM else 1)]
+    above, has_header = _header_of(sample) if form == FORM else (0, True)
+    first = sample[above][:_MAX_COLUMNS] if above < len(sample) else []
+    if not any(map(_is_filled, first)):
+        return None
+    cells = [str(cell) if has_header and _is_filled(cell) else "" for cell in first]
+
+    def values(every: Iterable[Sequence[Any]]) -> Iterator[Sequence[Any]]:
+        for row in islice(every, above + has_header, None):
+            if any(map(_is_filled, row)):
+                yield [*row[: len(cells)], *([None] * (len(cells) - len(row)))]
 
     @contextmanager
-    def rows() -> Generator[Iterator[RawRow | Reject]]:
-        with _workbook(file) as book:
-            yield _numbered(file, title, values(book[title]), ParseError)
+    def opened_rows() -> Generator[Iterator[RawRow | Reject]]:
+        with sheets_of(file) as sheets:
+            yield _numbered(file, title, values(sheets[title]()), ParseError)
 
-    return rows
+    is_new = form == FORM and (above, has_header) != (0, True)
+    return RawTable(title, field_names(cells), TIME_KINDS, opened_rows, is_new=is_new)
 
 
-@contextmanager
-def _workbook(file: InputFile) -> Generator[Any]:
-    from openpyxl import load_workbook  # noqa: PLC0415 - slow to import
+def _header_of(sample: Sequence[Sequence[Any]]) -> tuple[int, bool]:
+    """Find the first row that is about as wide as the sheet, and whether it is the header; above it may stand a title."""
+    widths = [sum(map(_is_filled, row)) for row in sample]
+    at = next((at for at, width in enumerate(widths) if width * 2 > max(widths)), 0)
+    return at, not _is_data([cell for row in sample[at : at + 1] for cell in row if _is_filled(cell)])
 
-    with file.on_disk() as path:
-        try:
-            with zipfile.ZipFile(path) as archive:
-                size = sum(member.file_size for member in archive.infolist())
-            if size > min(_MAX_WORKBOOK_BYTES, _WORKBOOK_FREE_BYTES + file.size_bytes * _MAX_WORKBOOK_RATIO):
-                raise InvalidRequest(f"{file.name} would unpack to {size:,} bytes.")
-            book: Any = load_workbook(path, read_only=True, data_only=True)
-        except (ValueError, KeyError, TypeError, OSError, zipfile.BadZipFile, ParseError) as error:
-            raise InvalidRequest(f"{file.name} cannot be read: {error}.") from None
-        try:
-            yield book
-        finally:
-            book.close()
+
+def _is_data(cells: Sequence[Any]) -> bool:
+    """Return whether a row has days or mostly numbers; a header may have a few, and years."""
+    numbers = sum(isinstance(cell, int | float) and cell not in _YEARS for cell in cells)
+    texts = sum(isinstance(cell, str) for cell in cells)
+    has_day = any(
+        any(kind.read(cell.strip()) is not None for kind in TIME_KINDS)
+        if isinstance(cell, str)
+        else hasattr(cell, "year")
+        for cell in cells
+    )
+    return has_day or numbers > texts
+
+
+def _is_filled(cell: Any) -> bool:
+    return cell is not None and cell != ""

@@ -9,7 +9,6 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from datetime import date
 from decimal import Decimal
 from typing import Any, cast
 
@@ -17,150 +16,9 @@ import msgspec
 import numpy as np
 
 from headgate.model.ids import MAX_ID_CHARS
-from headgate.model.instants import instant, is_date, iso
 from headgate.sources.declaring import TYPES
 from headgate.sources.protocol import Reject
-
-#: What stands for "no value" in a column that is not text.
-NO_VALUE = frozenset({"", "na", "n/a", "nan", "null", "none", "-", "\\n"})
-
-_INTEGER = re.compile(r"[+-]?(0|[1-9]\d{0,17})")
-_NUMBER = re.compile(r"[+-]?(\d{1,30}(\.\d{0,30})?|\.\d{1,30})([eE][+-]?\d{1,3})?")
-_COMMA_NUMBER = re.compile(r"[+-]?(\d{1,3}(\.\d{3}){1,8}|\d{1,30}),\d{1,30}")
-#: Whole numbers of which a float would lose digits: account numbers, cards, codes.
-_LONG_NUMBER = re.compile(r"[+-]?(\d{16,30}|\d{1,3}(\.\d{3}){5,8})([.,]\d{0,30})?")
-_DOTTED = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})")
-_SLASHED = re.compile(r"(\d{1,2})/(\d{1,2})/(\d{4})")
-_YEAR_FIRST = re.compile(r"(\d{4})/(\d{1,2})/(\d{1,2})")
-_NAMED_MONTH = re.compile(r"([A-Za-z]{3,9})\.? (\d{1,2}),? (\d{4})|(\d{1,2})\.? ([A-Za-z]{3,9})\.?,? (\d{4})")
-_CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?(?: ?([AaPp])\.?[Mm]\.?)?")
-_MONTHS = (
-    *("january", "february", "march", "april", "may", "june"),
-    *("july", "august", "september", "october", "november", "december"),
-)
-_MIN_TIME_CHARS = 13
-#: A float holds every number of so many digits.
-_EXACT_DIGITS = 15
-_HALF_DAY = 12
-
-
-def _integer(text: str) -> int | None:
-    return int(text) if _INTEGER.fullmatch(text) else None
-
-
-def _number(text: str) -> float | None:
-    if not _NUMBER.fullmatch(text) or _has_leading_zero(text):
-        return None
-    return _finite(int(text) if _INTEGER.fullmatch(text) else float(text))
-
-
-def _comma_number(text: str) -> float | None:
-    if _COMMA_NUMBER.fullmatch(text):
-        return _finite(float(text.replace(".", "").replace(",", ".")))
-    return _integer(text)
-
-
-def _has_leading_zero(text: str) -> bool:
-    """Whether it is a code that looks like a number, such as a postal code: ``01067``."""
-    digits = text.lstrip("+-")
-    return len(digits) > 1 and digits[0] == "0" and digits[1].isdigit()
-
-
-def _is_long(text: str) -> bool:
-    """Return whether it has more digits than a number holds; integers of up to 18 digits are exact."""
-    return _LONG_NUMBER.fullmatch(text) is not None and _INTEGER.fullmatch(text) is None
-
-
-def _finite(number: float) -> float | None:
-    return number if math.isfinite(number) else None
-
-
-def _day_of(year: int, month: int, day: int) -> str | None:
-    try:
-        return date(year, month, day).isoformat()
-    except ValueError:
-        return None
-
-
-def _day_month(pattern: re.Pattern[str], *, is_month_first: bool) -> Callable[[str], str | None]:
-    def read(text: str) -> str | None:
-        match = pattern.fullmatch(text)
-        if match is None:
-            return None
-        first, second, year = map(int, match.groups())
-        return _day_of(year, first, second) if is_month_first else _day_of(year, second, first)
-
-    return read
-
-
-def _year_first(text: str) -> str | None:
-    match = _YEAR_FIRST.fullmatch(text)
-    return _day_of(*map(int, match.groups())) if match else None
-
-
-def _named_month(text: str) -> str | None:
-    match = _NAMED_MONTH.fullmatch(text)
-    if match is None:
-        return None
-    name, day, year = (match[1], match[2], match[3]) if match[1] else (match[5], match[4], match[6])
-    months = [at for at, month in enumerate(_MONTHS, 1) if month.startswith(name.lower())]
-    return _day_of(int(year), months[0], int(day)) if months else None
-
-
-def _with_clock(day_of: Callable[[str], str | None]) -> Callable[[str], str | None]:
-    """Read a date and a time of day after it; without a zone it is taken as UTC, as everywhere."""
-
-    def read(text: str) -> str | None:
-        clock = _CLOCK.search(text)
-        if clock is None or clock.end() != len(text):
-            return None
-        day = day_of(text[: clock.start()].rstrip(" ,T"))
-        hour, half = int(clock[1]), (clock[4] or "").lower()
-        if half:
-            hour = hour % _HALF_DAY + (_HALF_DAY if half == "p" else 0)
-        at = None if day is None else instant(f"{day}T{hour:02}:{clock[2]}:{clock[3] or '00'}")
-        return None if at is None else iso(at)
-
-    return read
-
-
-def _time(text: str) -> str | None:
-    # A bare date is a time as well, so that a column of both is a column of times; digits alone are not.
-    if len(text) < _MIN_TIME_CHARS and not is_date(text):
-        return None
-    at = None if text.isdigit() else instant(text)
-    return None if at is None else iso(at)
-
-
-@dataclass(frozen=True, slots=True)
-class TextKind:
-    """One way to read texts."""
-
-    #: As in a file of corrections.
-    name: str
-    read: Callable[[str], Any]
-
-
-_DAYS = (
-    _day_month(_DOTTED, is_month_first=False),
-    _day_month(_SLASHED, is_month_first=True),
-    _day_month(_SLASHED, is_month_first=False),
-    _year_first,
-    _named_month,
-)
-#: From the narrowest to the widest; the first that reads all texts of a column is the column's.
-TEXT_KINDS = (
-    TextKind("boolean", lambda text: {"true": True, "false": False}.get(text.lower())),
-    TextKind("integer", _integer),
-    TextKind("number", _number),
-    TextKind("number", _comma_number),
-    TextKind("date", lambda text: text if is_date(text) else None),
-    *(TextKind("date", day) for day in _DAYS),
-    TextKind("date-time", _time),
-    *(TextKind("date-time", _with_clock(day)) for day in _DAYS),
-)
-#: In typed files a text that looks like a number is meant as text.
-TIME_KINDS = tuple(kind for kind in TEXT_KINDS if kind.name in {"date", "date-time"})
+from headgate.sources.tables.text_kinds import EXACT_DIGITS, NO_VALUE, TEXT_KINDS, TextKind, is_long
 
 SCHEMAS: Mapping[str, Mapping[str, Any]] = {
     **{name: schema for name, schema in TYPES.items() if name != "list"},
@@ -178,11 +36,13 @@ class RawTable:
 
     name: str
     columns: Sequence[str]
-    #: Whether every value is text.
-    is_untyped: bool
+    #: How its texts can be read.
+    kinds: Sequence[TextKind]
     rows: Callable[[], AbstractContextManager[Iterator[RawRow | Reject]]]
     #: The columns of its primary key, if the file declares one.
     key: Sequence[str] = ()
+    #: Whether older connections have other columns of it.
+    is_new: bool = False
 
 
 #: A column with more different values is not one that records are grouped by.
@@ -210,14 +70,12 @@ class ColumnFacts:
     """What is known about one column after some rows."""
 
     name: str
-    #: Whether the file has only texts, such as CSV: then a text may be a number.
-    is_untyped: bool
+    #: The ways in which all texts so far can be read.
+    ways: Sequence[TextKind]
     present: int = 0
     #: The types of values that are not text.
     types: set[str] = field(default_factory=set[str])
     has_text: bool = False
-    #: The ways in which all texts so far can be read.
-    ways: Sequence[TextKind] = ()
     distinct: set[Any] | None = field(default_factory=set[Any])
     #: Of every value, while the column may be a key.
     hashes: array[int] | None = None
@@ -225,7 +83,6 @@ class ColumnFacts:
     seen: set[str] = field(default_factory=set[str])
 
     def __post_init__(self) -> None:
-        self.ways = TEXT_KINDS if self.is_untyped else TIME_KINDS
         if looks_like_key(self.name):
             self.hashes = array("Q")
 
@@ -254,16 +111,16 @@ class ColumnFacts:
         self.has_text = True
         if len(text) > MAX_ID_CHARS:
             self.hashes = None
-        if _is_long(text):
+        if is_long(text):
             self.ways = ()
         elif self.ways:
             self.ways = [way for way in self.ways if way.read(text) is not None]
 
-    @property
-    def kind(self) -> str:
-        """The column's type; of mixed ones it is text."""
+    def kind_in(self, form: int) -> str:
+        """Return the column's type in a form of tables; of mixed ones it is text."""
         if self.has_text:
-            return self.ways[0].name if self.ways and not self.types else "text"
+            ways = [way for way in self.ways if way.form <= form]
+            return ways[0].name if ways and not self.types else "text"
         if self.types <= {"integer", "number"}:
             return "number" if "number" in self.types else "integer" if self.types else "text"
         return next(iter(self.types)) if len(self.types) == 1 else "text"
@@ -272,10 +129,10 @@ class ColumnFacts:
         """Return whether every row has a value here, and each another one."""
         return self.hashes is not None and self.present == rows > 0 and not repeated(self.hashes)
 
-    def is_grouping(self, rows: int) -> bool:
+    def is_grouping(self, rows: int, form: int) -> bool:
         """Return whether few values stand for many rows."""
         is_few = self.distinct is not None and len(self.distinct) * 2 <= max(rows, 2)
-        return is_few and self.kind in {"text", "integer", "boolean"} and self.present > 0
+        return is_few and self.kind_in(form) in {"text", "integer", "boolean"} and self.present > 0
 
 
 def looks_like_key(name: str) -> bool:
@@ -335,9 +192,10 @@ class TableColumn:
         raise ValueError(f"{self.name}: {text[:40]!r} is no {self.kind}")
 
 
-def column_of(facts: ColumnFacts) -> TableColumn:
-    kind = facts.kind
-    way = facts.ways[0] if facts.has_text and facts.ways and kind != "text" else None
+def column_of(facts: ColumnFacts, form: int) -> TableColumn:
+    kind = facts.kind_in(form)
+    # Of the same type, what is read better now is stored better in an older connection too.
+    way = next((way for way in facts.ways if way.name == kind), None) if facts.has_text else None
     return TableColumn(facts.name, kind, way)
 
 
@@ -374,7 +232,7 @@ def storable(value: Any) -> Any:
 def _storable_number(value: float | Decimal) -> float | str | None:
     if isinstance(value, int):
         return value if -_MAX_INTEGER <= value <= _MAX_INTEGER else str(value)
-    if isinstance(value, Decimal) and value.is_finite() and value.adjusted() >= _EXACT_DIGITS:
+    if isinstance(value, Decimal) and value.is_finite() and value.adjusted() >= EXACT_DIGITS:
         return f"{value:f}"
     number = float(value)
     return number if math.isfinite(number) else None

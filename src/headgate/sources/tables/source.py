@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import IO, Any, cast
@@ -25,7 +26,9 @@ from headgate.sources.tables.columns import (
     hash_of,
     repeated,
 )
-from headgate.sources.tables.text_tables import json_form, json_table, text_table
+from headgate.sources.tables.sheets import is_workbook
+from headgate.sources.tables.text_kinds import FORM
+from headgate.sources.tables.text_tables import json_form, json_tables, text_table
 
 _TEXT_SUFFIXES = frozenset({".csv", ".tsv", ".tab"})
 _JSON_SUFFIXES = frozenset({".json", ".jsonl", ".ndjson"})
@@ -51,6 +54,8 @@ class UnderstoodTable:
     row_count: int
     #: Hashes of rows that occur more than once, if rows have no key.
     repeated: frozenset[int]
+    #: Whether older connections have other columns or types of it.
+    is_new: bool
 
     @cached_property
     def row_key(self) -> str | None:
@@ -79,8 +84,8 @@ class UnderstoodTable:
         )
 
 
-def understand(raw: RawTable, stream: str) -> UnderstoodTable:
-    facts = [ColumnFacts(name, raw.is_untyped) for name in raw.columns]
+def understand(raw: RawTable, stream: str, form: int) -> UnderstoodTable:
+    facts = [ColumnFacts(name, raw.kinds) for name in raw.columns]
     hashes, count = array("Q"), 0
     with raw.rows() as rows:
         for row in rows:
@@ -90,7 +95,7 @@ def understand(raw: RawTable, stream: str) -> UnderstoodTable:
             hashes.append(hash_of(row[1]))
             for column_facts, value in zip(facts, row[1], strict=True):
                 column_facts.add(value)
-    columns = [column_of(fact) for fact in facts]
+    columns = [column_of(fact, form) for fact in facts]
     key = list(raw.key) or [fact.name for fact in facts if fact.is_unique(count)][:1]
     texts = [column.name for column in columns if column.kind == "text"]
     return UnderstoodTable(
@@ -98,21 +103,26 @@ def understand(raw: RawTable, stream: str) -> UnderstoodTable:
         raw,
         columns,
         key,
-        _time_of(facts, count),
+        _time_of(facts, count, form),
         next((text for word in _TITLE_WORDS for text in texts if text.lower() == word), None),
-        [fact.name for fact in facts if fact.kind == "text" and fact.present and fact.hashes is None],
-        [fact.name for fact in facts if fact.is_grouping(count)],
+        [
+            fact.name
+            for fact in facts
+            if fact.kind_in(form) == "text" and fact.present and fact.hashes is None
+        ],
+        [fact.name for fact in facts if fact.is_grouping(count, form)],
         count,
         frozenset() if key else repeated(hashes),
+        form == FORM and (raw.is_new or any(fact.kind_in(FORM) != fact.kind_in(FORM - 1) for fact in facts)),
     )
 
 
-def _time_of(facts: Sequence[ColumnFacts], count: int) -> str | None:
+def _time_of(facts: Sequence[ColumnFacts], count: int, form: int) -> str | None:
     """Choose the column that orders rows: one that nearly all rows have, by its name and then by its place."""
     times = [
         fact.name
         for fact in facts
-        if fact.kind in {"date", "date-time"} and fact.present >= max(count * _MOST_PRESENT, 1)
+        if fact.kind_in(form) in {"date", "date-time"} and fact.present >= max(count * _MOST_PRESENT, 1)
     ]
 
     def rank(name: str) -> int:
@@ -125,14 +135,26 @@ def _time_of(facts: Sequence[ColumnFacts], count: int) -> str | None:
 class FileTables:
     """The tables of one file, looked at when they are needed."""
 
-    def __init__(self, file: InputFile, corrections: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, file: InputFile, corrections: Mapping[str, Any] | None = None, form: int = FORM
+    ) -> None:
         self.file = file
         self._corrections = corrections or {}
+        self._form = form
+
+    @cached_property
+    def older(self) -> FileTables:
+        """The same as connections have them that were made before the last form."""
+        is_new = self._form == FORM and any(table.is_new for table in self.understood)
+        return FileTables(self.file, self._corrections, FORM - 1) if is_new else self
 
     @cached_property
     def understood(self) -> Sequence[UnderstoodTable]:
         names: set[str] = set()
-        tables = [understand(raw, _stream_name(raw.name, names)) for raw in tables_of(self.file)]
+        tables = [
+            understand(raw, _stream_name(raw.name, names), self._form)
+            for raw in tables_of(self.file, self._form)
+        ]
         if not tables:
             raise InvalidRequest(f"{self.file.name} holds no table.")
         unknown = self._corrections.keys() - names
@@ -147,14 +169,11 @@ class FileTables:
         return FileTables(self.file, corrections)
 
 
-def tables_of(file: InputFile) -> Sequence[RawTable]:
+def tables_of(file: InputFile, form: int = FORM) -> Sequence[RawTable]:
     if file.suffix in _TEXT_SUFFIXES:
-        table = text_table(file)
-    elif file.suffix in _JSON_SUFFIXES:
-        table = json_table(file)
-    else:
-        return binary_tables(file)
-    return [] if table is None else [table]
+        table = text_table(file, form)
+        return [] if table is None else [table]
+    return json_tables(file) if file.suffix in _JSON_SUFFIXES else binary_tables(file, form)
 
 
 def correct(table: UnderstoodTable, chosen: Any) -> UnderstoodTable:
@@ -201,7 +220,7 @@ def _stream_name(name: str, taken: set[str]) -> str:
 
 
 class TablesSource(Source):
-    """CSV, TSV, JSON, JSON lines, Parquet, Excel, and SQLite files."""
+    """CSV, TSV, JSON, JSON lines, Parquet, Excel, OpenDocument and SQLite files."""
 
     name = "tables"
     title = "Tables"
@@ -213,15 +232,20 @@ class TablesSource(Source):
                 is_alone = len(tree.files) == 1
                 title = file.stem if is_alone else f"{tree.label}: {file.stem}"
                 recognised.append(
-                    Recognised(self.name, title, [file], Certainty.GENERIC, {"tables": FileTables(file)})
+                    Recognised(
+                        self.name, title, [file], Certainty.GENERIC, {"tables": FileTables(file)}, form=FORM
+                    )
                 )
         return recognised
 
     def prepared(self, recognised: Recognised) -> Recognised:
-        specs = [table.spec() for table in _tables(recognised)]
-        described = [[s.name, sorted((n, v) for n, v in s.fields.items()), s.key, s.time] for s in specs]
-        slug = re.sub(r"[^a-z0-9]+", "-", recognised.files[0].stem.lower()).strip("-")[:40]
-        return replace(recognised, variant=f"{slug or 'table'}-{digest_of(described)[:6]}")
+        slug = re.sub(r"[^a-z0-9]+", "-", recognised.files[0].stem.lower()).strip("-")[:40] or "table"
+        tables: FileTables = recognised.facts["tables"]
+        variant = f"{slug}-{_digest(tables)}"
+        with suppress(InvalidRequest):
+            older = f"{slug}-{_digest(tables.older)}"
+            return replace(recognised, variant=variant, older_variant=older if older != variant else "")
+        return replace(recognised, variant=variant)
 
     def corrected(self, recognised: Recognised, corrections: Mapping[str, Any]) -> Recognised:
         return replace(recognised, facts={"tables": recognised.facts["tables"].corrected(corrections)})
@@ -235,7 +259,14 @@ class TablesSource(Source):
 
 
 def _tables(recognised: Recognised) -> Sequence[UnderstoodTable]:
-    return recognised.facts["tables"].understood
+    tables: FileTables = recognised.facts["tables"]
+    return (tables if recognised.form >= FORM else tables.older).understood
+
+
+def _digest(tables: FileTables) -> str:
+    specs = [table.spec() for table in tables.understood]
+    described = [[s.name, sorted((n, v) for n, v in s.fields.items()), s.key, s.time] for s in specs]
+    return digest_of(described)[:6]
 
 
 def _looks_like_table(file: InputFile) -> bool:
@@ -243,7 +274,7 @@ def _looks_like_table(file: InputFile) -> bool:
         return text_table(file) is not None
     if file.suffix in _JSON_SUFFIXES:
         return json_form(file) is not None
-    return file.head.startswith(_BINARY_HEADS) or file.suffix in {".xlsx", ".xlsm"}
+    return file.head.startswith(_BINARY_HEADS) or is_workbook(file)
 
 
 def _read(file: InputFile, content: IO[bytes], tables: Sequence[UnderstoodTable]) -> Iterator[Row | Reject]:

@@ -1,20 +1,24 @@
-"""Tables in text files: separated values, JSON arrays of objects, and JSON lines."""
+"""Tables in text files: separated values, and the objects of JSON in arrays or lines."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Generator, Iterable, Iterator
+import re
+from collections.abc import Callable, Container, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from typing import IO, Any, cast
 
 import msgspec
 
+from headgate.errors import InvalidRequest
 from headgate.sources.formats.json_values import json_line, json_values
 from headgate.sources.formats.texts import decode, lines, plain_cell
 from headgate.sources.inputs.tree import InputFile
 from headgate.sources.protocol import Reject
-from headgate.sources.tables.columns import TEXT_KINDS, RawRow, RawTable, field_names, storable
+from headgate.sources.tables.columns import RawRow, RawTable, field_names, storable
+from headgate.sources.tables.text_kinds import ENGLISH_KINDS, FORM, TEXT_KINDS, TIME_KINDS
 
 _DELIMITERS = ",;\t|"
 _MAX_CELL = 16 * 1024 * 1024
@@ -23,7 +27,7 @@ _MAX_COLUMNS = 900
 _MAX_LINES_ABOVE = 20
 
 
-def text_table(file: InputFile) -> RawTable | None:
+def text_table(file: InputFile, form: int = FORM) -> RawTable | None:
     """Recognise a table of text; None if its lines have no common delimiter."""
     text = decode(file.head).replace("\0", "")
     is_cut, above = file.size_bytes > len(file.head), 0
@@ -32,15 +36,15 @@ def text_table(file: InputFile) -> RawTable | None:
     if delimiter is None:
         # Lines as they are read: a title may hold other characters that end one.
         sample = _sampled(text.split("\n"), is_cut=is_cut)
-        above = _lines_above(sample)
+        above = _lines_above(sample, form)
         sample = sample[above:]
         delimiter = _delimiter(sample) if above else None
     if delimiter is None:
         return None
-    first = next(csv.reader(sample, delimiter=delimiter), list[str]())
+    first, *below = csv.reader(sample, delimiter=delimiter)
     if len(first) > _MAX_COLUMNS:
         return None
-    has_header = _is_header(first)
+    has_header = is_header(first, below, form)
     names = field_names(first if has_header else [""] * len(first))
 
     @contextmanager
@@ -48,10 +52,11 @@ def text_table(file: InputFile) -> RawTable | None:
         with file.open() as content:
             # No store takes NUL, and a cell of nothing else is empty.
             cleaned = (line.replace("\0", "") for line in lines(content, file.head))
-            below = islice(cleaned, above, None)
-            yield _rows(below, delimiter, len(names), above, has_header=has_header)
+            under = islice(cleaned, above, None)
+            yield _rows(under, delimiter, len(names), above, has_header=has_header)
 
-    return RawTable(file.stem, names, is_untyped=True, rows=rows)
+    is_new = form == FORM and has_header != is_header(first, below, FORM - 1)
+    return RawTable(file.stem, names, TEXT_KINDS if delimiter == ";" else ENGLISH_KINDS, rows, is_new=is_new)
 
 
 def _sampled(every: list[str], *, is_cut: bool) -> list[str]:
@@ -59,13 +64,12 @@ def _sampled(every: list[str], *, is_cut: bool) -> list[str]:
     return sample[:-1] if is_cut and len(sample) > 1 else sample
 
 
-def _lines_above(sample: list[str]) -> int:
+def _lines_above(sample: list[str], form: int) -> int:
     """Count the lines above the header, such as a title and a period; 0 if no header follows."""
     for above in range(1, min(len(sample) - 1, _MAX_LINES_ABOVE + 1)):
         delimiter = _delimiter(sample[above:])
-        if delimiter is not None and _is_header(
-            next(csv.reader(sample[above:], delimiter=delimiter), list[str]())
-        ):
+        rows = [] if delimiter is None else list(csv.reader(sample[above:], delimiter=delimiter))
+        if rows and is_header(rows[0], rows[1:], form):
             return above
     return 0
 
@@ -82,11 +86,21 @@ def _delimiter(sample: list[str]) -> str | None:
     return best[2] if best else None
 
 
-def _is_header(cells: list[str]) -> bool:
-    """Return whether the first line names the columns: different texts, of which none is a number or a date."""
+def is_header(cells: Sequence[str], below: Sequence[Sequence[str]], form: int = FORM) -> bool:
+    """Return whether a line names the columns: different texts, of which none is a number or a date.
+
+    Texts that repeat are a header if the lines below have numbers or dates.
+    """
     named = [cell.strip() for cell in cells if cell.strip()]
-    is_data = any(kind.read(cell) is not None for cell in named for kind in TEXT_KINDS)
-    return bool(named) and not is_data and len(set(named)) == len(named)
+    is_different = len(set(named)) == len(named)
+    has_data = (
+        not is_different and form == FORM and any(_is_data(cell, form) for row in below for cell in row)
+    )
+    return bool(named) and not any(_is_data(cell, form) for cell in named) and (is_different or has_data)
+
+
+def _is_data(cell: str, form: int) -> bool:
+    return any(kind.form <= form and kind.read(cell.strip()) is not None for kind in TEXT_KINDS)
 
 
 def _rows(
@@ -112,38 +126,74 @@ def _rows(
             yield place, [*map(plain_cell, cells[:width]), *([None] * (width - len(cells)))]
 
 
+# JSON
+
+_ITEM = ".item"
 _MAX_DEPTH = 60
 _Found = tuple[str, dict[str, Any]] | Reject
+_ReadJson = Callable[[IO[bytes], bytes], Iterator[_Found]]
+#: An array of objects somewhere in an object.
+_ARRAY = re.compile(rb'"\s*:\s*\[\s*\{')
+_MOST_ARRAYS = 50
 
 
-def json_form(file: InputFile) -> Callable[[IO[bytes], bytes], Iterator[_Found]] | None:
-    """Recognise an array of objects or lines of objects by the beginning; None if it is neither."""
+def json_form(file: InputFile) -> _ReadJson | None:
+    """Recognise objects in an array, in lines or in arrays of an object by the beginning; None if there are none."""
     head = file.head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if head.startswith(b"[") and head[1:].lstrip().startswith(b"{"):
-        return _array_items
+        return partial(_array_items, frozenset({"item"}))
     first, _, rest = head.partition(b"\n")
-    is_line = (
-        head.startswith(b"{") and (rest.strip() or file.suffix != ".json") and json_line(first) is not None
-    )
-    return _line_items if is_line else None
+    if head.startswith(b"{") and (rest.strip() or file.suffix != ".json") and json_line(first) is not None:
+        return _line_items
+    return _items_of_arrays if head.startswith(b"{") and _ARRAY.search(head) else None
 
 
-def json_table(file: InputFile) -> RawTable | None:
-    """Find the columns of the objects; None if there are none."""
+def json_tables(file: InputFile) -> list[RawTable]:
+    """Find the tables of a file, and the columns of their objects.
+
+    Raises:
+        InvalidRequest: it has too many arrays.
+    """
     read = json_form(file)
-    if read is None:
-        return None
+    if read is not _items_of_arrays:
+        tables = [] if read is None else [_table(file, file.stem, read)]
+    else:
+        tables = [
+            _table(file, path.removesuffix(_ITEM), partial(_array_items, frozenset({path})))
+            for path in _arrays_of(file)
+        ]
+    return [table for table in tables if table is not None]
+
+
+class _Items:
+    """The paths of all that stands in arrays."""
+
+    def __contains__(self, path: object) -> bool:
+        return str(path).endswith(_ITEM)
+
+
+def _arrays_of(file: InputFile) -> list[str]:
+    """Return the paths of the objects in arrays that are in no other array."""
+    paths: list[str] = []
+    with file.open() as content:
+        for begun in json_values(content, (), _Items()):
+            if begun.path and not any(
+                begun.path == path or begun.path.startswith(f"{path}.") for path in paths
+            ):
+                paths.append(begun.path)
+            if len(paths) > _MOST_ARRAYS:
+                raise InvalidRequest(f"{file.name} has more than {_MOST_ARRAYS} arrays of objects.")
+    return paths
+
+
+def _table(file: InputFile, name: str, read: _ReadJson) -> RawTable | None:
+    """Collect the names of all objects, in the order in which they come first; None if there are none."""
 
     @contextmanager
     def objects() -> Generator[Iterator[_Found]]:
         with file.open() as content:
             yield read(content, file.head)
 
-    return _table(file, objects)
-
-
-def _table(file: InputFile, objects: Any) -> RawTable | None:
-    """Collect the names of all objects, in the order in which they come first."""
     names: dict[str, None] = {}
     with objects() as items:
         for item in items:
@@ -163,7 +213,7 @@ def _table(file: InputFile, objects: Any) -> RawTable | None:
                 for item in items
             )
 
-    return RawTable(file.stem, field_names(raw_names), is_untyped=False, rows=rows) if raw_names else None
+    return RawTable(name, field_names(raw_names), TIME_KINDS, rows) if raw_names else None
 
 
 def _line_items(content: IO[bytes], head: bytes) -> Iterator[_Found]:
@@ -178,8 +228,12 @@ def _line_items(content: IO[bytes], head: bytes) -> Iterator[_Found]:
         yield _object(f"line {number}", value)
 
 
-def _array_items(content: IO[bytes], _head: bytes) -> Iterator[_Found]:
-    for number, item in enumerate(json_values(content, frozenset({"item"})), 1):
+def _items_of_arrays(content: IO[bytes], _head: bytes) -> Iterator[_Found]:
+    return _array_items(_Items(), content, _head)
+
+
+def _array_items(paths: Container[str], content: IO[bytes], _head: bytes) -> Iterator[_Found]:
+    for number, item in enumerate(json_values(content, paths), 1):
         place = f"item {number}"
         yield Reject(place, item.problem) if item.problem else _object(place, item.value)
 
