@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.on_socket import headgate, served_program
+from tests.sources.workbooks import ods, ods_row
 
 GOOD = b"From ada Tue Mar  3 10:00:00 2026\nFrom: ada@example.org\nSubject: Good %d\n\nHello\n\n"
 TOO_MUCH = "too much for its size. The rest is left out."
@@ -141,7 +142,20 @@ def workbook(path: Path, strings: bytes, rows: int) -> None:
 def test_files_that_are_refused_are_refused_in_one_line_and_a_server_goes_on(tmp_path: Path):
     (tmp_path / "a.tar").write_bytes(endless_tar())
     workbook(tmp_path / "a.xlsx", b"", 3)
-    reasons = {"a.tar": "a header of more than 65,536 bytes", "a.xlsx": "no element found"}
+    cell = (
+        '<table:table-cell table:number-columns-repeated="16384" office:value-type="float" office:value="1"/>'
+    )
+    row = f'<table:table-row table:number-rows-repeated="1048576">{cell}</table:table-row>'
+    (tmp_path / "cells.ods").write_bytes(ods(row))
+    (tmp_path / "text.ods").write_bytes(ods(ods_row("a" * 40_000_000)))
+    (tmp_path / "rows.ods").write_bytes(ods(ods_row("a" * 40_000, repeated=1_000_000)))
+    reasons = {
+        "a.tar": "a header of more than 65,536 bytes",
+        "a.xlsx": "no element found",
+        "cells.ods": "Cell limit exceeded",
+        "text.ods": "would unpack to 40,00",
+        "rows.ods": "rows.ods (",
+    }
     for name, reason in reasons.items():
         code, _, err = imported(tmp_path, name)
         assert (code, reason in err, "Traceback" in err) == (1, True, False), err

@@ -280,9 +280,10 @@ def test_every_table_of_a_database_is_a_stream_with_its_primary_key(tmp_path: Pa
     assert sorted(path.name for path in tmp_path.iterdir()) == ["d.db"]
 
 
-@pytest.mark.parametrize("name", ["d.db", "p.parquet", "w.xlsx"])
+@pytest.mark.parametrize("name", ["d.db", "p.parquet", "w.xlsx", "w.ods", "w.xls"])
 def test_a_damaged_binary_file_is_refused_with_one_sentence(tmp_path: Path, name: str):
-    heads = {"d.db": b"SQLite format 3\0", "p.parquet": b"PAR1", "w.xlsx": b"PK\3\4"}
+    heads = {"d.db": b"SQLite format 3\0", "p.parquet": b"PAR1", "w.xlsx": b"PK\3\4", "w.ods": b"PK\3\4"}
+    heads["w.xls"] = STATEMENT_XLS[:2000]
     (tmp_path / name).write_bytes(heads[name] + b"\xff" * 2000)
     (found,) = TABLES.detect(tree_of(tmp_path / name))
     with pytest.raises(InvalidRequest, match=name):
@@ -462,6 +463,10 @@ def test_open_document_and_older_excel_files_are_tables(tmp_path: Path):
     (tmp_path / "x.xls").write_bytes(STATEMENT_XLS)
     first, second = on_disk(tmp_path / "x.xls")["ums_tze"]
     assert (first["Verwendungszweck"], first["Betrag"], second["Saldo"]) == ("Brot und Kuchen", -4.5, 1295.6)
+
+
+def test_a_table_of_text_that_is_called_xls_is_read():
+    assert by_stream(items_of(TABLES, {"a.xls": "id\tname\n1\tplank\n"}))["a"] == [{"id": 1, "name": "plank"}]
 
 
 def test_a_password_is_called_a_password(tmp_path: Path):

@@ -11,6 +11,8 @@ _COLUMNS = "src/headgate/sources/tables/columns.py"
 _ICS = "tests/sources/test_calendar_exports.py"
 _CALENDARS = "src/headgate/sources/exports/calendar.py"
 _BANKS = "tests/sources/money/test_bank_tables.py"
+_NEWER = "tests/sources/money/test_qif_mt940.py"
+_WORKBOOKS = "tests/sources/money/test_statement_workbooks.py"
 _SIGNS = "src/headgate/sources/money/signs.py"
 _BANK_TABLES = "src/headgate/sources/money/bank_tables.py"
 
@@ -219,5 +221,54 @@ BUGS = (
         "src/headgate/sources/formats/texts.py",
         'r"(?![+-][\\d\\s.,()]*\\Z)[=+\\-@\\t\\r]"',
         'r"[=+\\-@\\t\\r]"',
+    ),
+    Bug(
+        f"{_NEWER}::test_an_mt940_statement_is_read",
+        "a credit that was taken back is money that came in",
+        "src/headgate/sources/money/mt940.py",
+        'is_out=line["mark"] in {"D", "RC"}',
+        'is_out=line["mark"] in {"D", "RD"}',
+    ),
+    Bug(
+        f"{_NEWER}::test_securities_in_a_qif_file_have_the_sign_of_the_money",
+        "what was paid for securities is money that came in",
+        "src/headgate/sources/money/qif.py",
+        "return -abs(written) if action",
+        "return abs(written) if action",
+    ),
+    Bug(
+        f"{_NEWER}::test_reports_and_notices_of_camt_have_the_lines_of_the_statement",
+        "a pending line is stored, and again when it is booked",
+        "src/headgate/sources/money/camt.py",
+        '("Sts",), ("Sts", "Cd")) not in _PENDING',
+        '("Sts",)) not in _PENDING',
+    ),
+    Bug(
+        f"{_WORKBOOKS}::test_every_sheet_with_lines_is_read_and_those_of_sheets_without_numbers_stay_apart",
+        "equal lines of two sheets are one",
+        "src/headgate/sources/tables/sheets.py",
+        '{title}{file.suffix}"',
+        '{file.suffix}"',
+    ),
+    Bug(
+        f"{_TABLES}::test_what_only_looks_like_an_amount_or_a_day_stays_text",
+        "a telephone number becomes an amount",
+        "src/headgate/sources/tables/text_kinds.py",
+        "is_amount = unit in text if unit else",
+        "is_amount = not unit or",
+    ),
+    Bug(
+        f"{_TABLES}::test_importing_a_table_again_into_an_older_connection_adds_nothing",
+        "a table that is understood better is imported twice",
+        "src/headgate/sources/importing.py",
+        "keys = (job.connector_key, job.older_key)",
+        "keys = (job.connector_key,)",
+    ),
+    Bug(
+        f"{_TABLES}::test_a_table_without_a_header_loses_no_row",
+        "the first payment of a table becomes its header",
+        "src/headgate/sources/tables/text_tables.py",
+        "return any(kind.form <= form and",
+        "return any(kind.form < form and",
     ),
 )

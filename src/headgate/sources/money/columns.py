@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import re
+import tomllib
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cached_property
+from functools import cache, cached_property
+from importlib import resources
 
-
-def _words(text: str) -> list[str]:
-    return text.split()
-
-
-_CURRENCIES = frozenset(_words("eur usd gbp chf cad aud sek nok dkk pln czk jpy mxn brl"))
-_AMOUNT_WITH_CURRENCY = re.compile(rf"^(.{{4,}}?)(?:in|en)?({'|'.join(sorted(_CURRENCIES))})$")
+_CURRENCIES = [
+    "eur",
+    "usd",
+    "gbp",
+    "chf",
+    "cad",
+    "aud",
+    "sek",
+    "nok",
+    "dkk",
+    "pln",
+    "czk",
+    "jpy",
+    "mxn",
+    "brl",
+]
+_AMOUNT_WITH_CURRENCY = re.compile(rf"^(.{{4,}}?)(?:in|en)?({'|'.join(_CURRENCIES)})$")
 IBAN = re.compile(r"[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?")
 _IN_BRACKETS = re.compile(r"[(\[]([^)\]]*)[)\]]")
 _SYMBOLS = {"€": "EUR", "£": "GBP", "$": "USD"}
@@ -52,107 +64,6 @@ class Role(StrEnum):
     DETAIL = "detail"
 
 
-_NAMES: Mapping[Role, str] = {
-    Role.BOOKED: """buchungstag buchungsdatum buchung datum date dateoperation datedoperation dateope
-        datedecomptabilisation datecomptable bookingdate postingdate posteddate postdate transactiondate
-        completeddate dateprocessed fecha fechaoperacion fechadeoperacion fechacontable foperacion data
-        dataoperazione datacontabile datalancamento datamovimento boekingsdatum boekdatum transaktionsdatum
-        umsatzdatum belegdatum fechamovimiento""",
-    Role.VALUE: """valuta valutadatum wertstellung wertstellungstag wertstellungsdatum wert datevaleur
-        datedevaleur valuedate fechavalor fvalor datavaluta rentedatum starteddate effectivedate""",
-    Role.AMOUNT: """betrag umsatz amount transactionamount montant importe bedrag importo valor monto cantidad
-        buchungsbetrag amounteur value betragineur montantdeloperation importeeur brutto gross netamount
-        umsatzbetrag""",
-    Role.DEBIT: """debit soll belastung lastschrift ausgang debitamount moneyout paidout withdrawal
-        withdrawals cargo cargos debe addebiti dare montantdebit abgang ausgabe ausgaben debitos adeudo""",
-    Role.CREDIT: """credit haben gutschrift eingang creditamount moneyin paidin deposit deposits abono
-        abonos haber accrediti avere montantcredit zugang einnahme einnahmen creditos ingreso""",
-    Role.SIGN: """sollhaben sh debitcredit creditdebit drcr crdr sens vorzeichen afbij
-        kennzeichen umsatzkennzeichen cddi creditdebitindicator signo debethaben""",
-    Role.CURRENCY: """wahrung waehrung currency devise divisa moneda munt valutacode monnaie moeda
-        kontowahrung transactioncurrency""",
-    Role.COUNTERPARTY: """beguenstigterzahlungspflichtiger begunstigterzahlungspflichtiger
-        namezahlungsbeteiligter auftraggeberempfanger auftraggeberempfaenger auftraggeberbegunstigter
-        auftraggeberbeguenstigter empfangerauftraggeber partnername counterparty counterpartyname payeename
-        nomdutiers tiers contrepartie beneficiaireemetteur merchant merchantname ordenantebeneficiario
-        nametegenpartij naamtegenpartij controparte transaktionspartner zahlungsempfangerzahlungspflichtiger
-        beneficiarioordenante contraparte name libellecontrepartie handler haendler handlername""",
-    Role.PAYER: "zahlungspflichtiger auftraggeber zahlungspflichtige payer ordenante emetteur sendername",
-    Role.PAYEE: """zahlungsempfanger zahlungsempfangerin zahlungsempfaenger empfanger empfaenger beguenstigter
-        begunstigter payee beneficiary beneficiaire beneficiario recipient destinatario""",
-    Role.OTHER_ACCOUNT: """kontonummeriban ibanzahlungsbeteiligter gegenkonto gegeniban partneriban
-        counterpartyiban counterpartyaccount tegenrekening payeeaccount ibancontrepartie kontonummerblz
-        comptecontrepartie ibandescounterparts accountnumberofpayee empfangeriban cuentadestino""",
-    Role.DESCRIPTION: """verwendungszweck vwz buchungsdetails description memo details narrative libelle
-        libelledeloperation libelleoperation libellesimplifie concepto descripcion conceptoampliado omschrijving
-        mededelingen descrizione causale descricao paymentreference zahlungsreferenz zweck buchungsinformation
-        transactiondescription detaildelecriture informationscomplementaires observaciones movimiento text
-        extendeddetails notes remittanceinformation zahlungszweck betreff""",
-    Role.KIND: """buchungstext umsatzart umsatztyp transaktionstyp buchungsart type transactiontype typ
-        typeoperation typedoperation vorgang tipo tipodemovimiento mutatiesoort code transaktionsart""",
-    Role.CATEGORY: """kategorie category categorie categoria souscategorie unterkategorie subcategory
-        subcategoria""",
-    Role.STATUS: "status state info etat estado stato statut",
-    Role.REFERENCE: """kundenreferenz referenz reference ref referencia riferimento checknumber
-        checkorslip endtoendid endtoendreferenz reference1 numerodecheque checkno slip""",
-    Role.BANK_ID: """transactionid transaktionsid transaktionscode id fitid numeroope bookingid buchungsid
-        referencenumber referencebanque transactionno archivierungsnummer""",
-    Role.BALANCE: """saldo kontostand balance runningbalance solde soldeapresoperation saldonachbuchung
-        saldonachmutation accountbalance saldodisponible saldocontable newbalance availablebalance""",
-    Role.ACCOUNT: """auftragskonto konto kontonummer iban ibanauftragskonto account accountnumber accountno
-        compte numerodecompte cuenta numerodecuenta rekening rekeningnummer ibanbban conto accountname
-        comptenum comptelabel kontoname card cardnumber kartennummer""",
-    Role.PRODUCT: "product",
-    Role.DETAIL: """glaubigerid glaeubigerid mandatsreferenz sammlerreferenz lastschriftursprungsbetrag
-        auslagenersatzrucklastschrift auslagenersatzruecklastschrift bicswiftcode bic bicauftragskonto
-        biczahlungsbeteiligter banknameauftragskonto blz bankleitzahl fee gebuhr gebuehr frais comision
-        ursprungsbetrag originalamount foreignamount wechselkurs exchangerate originalcurrency
-        originalwahrung time uhrzeit hora heure zeitzone timezone pointage comment sortcode oficina
-        primanota erlaeuterung fremdwahrungsbetrag cardmember local""",
-}
-#: Names that are read since the fourth form: in an older connection another role would give its lines other keys.
-_LATER_NAMES: Mapping[Role, str] = {
-    Role.BOOKED: """transactiedatum datumtransactie datumverrichting rundate tradedate datetime transdate
-        operationdate datadaoperacao bokforingsdag bokforingsdatum bogforingsdato dato datumzauctovani datumprovedeni
-        datumtransakce datumoperace dataoperacji dataksiegowania kirjauspaiva konyvelesdatuma датаоперации дата
-        датапроводки датаплатежа датаобработки""",
-    Role.VALUE: """interestdate settlementdate umsatztag datumverrekening valutadag datumvaluty
-        rentedag датавалютирования""",
-    Role.AMOUNT: """amounttotal montante belopp belob castka objem kwota suma bedragineur summa
-        castkavmeneuctu kwotaoperacji osszeg сумма суммаоперации суммавалютысчета
-        суммапересчитаннаяввалютусчета суммаввалютесчета""",
-    Role.DEBIT: "debet outflow uscite uscita sortie af uit расход vydej vydaje debito saida списание obciazenia",
-    Role.CREDIT: """inflow entrate entrata entree bij приход prijem prijmy kredit credito entradas зачисление
-        uznania поступление""",
-    Role.SIGN: "dc cd creditdebet debetcredit bijaf debitorcredit",
-    Role.CURRENCY: """curr ccy mena waluta valutakod menauctu rekeningvaluta currencycode valutasaldo валюта
-        валютасчета валютаоперации""",
-    Role.COUNTERPARTY: """naamomschrijving naam tegenrekeninghouder handelaar nazevprotiuctu nazevprotistrany
-        nadawcaodbiorca protistrana контрагент""",
-    Role.PAYER: "from platce nadawca плательщик",
-    Role.PAYEE: "to prijemce odbiorca получатель",
-    Role.OTHER_ACCOUNT: """tegenrekeningnummer tegenrekeningibanbban rekeningnummertegenpartij protiucet
-        cisloprotiuctu cislouctuprotistrany ibantegenrekening счетконтрагента""",
-    Role.DESCRIPTION: """beschreibung label desc reason note omschrijving1 payeenotes vrijemededeling
-        gestructureerdemededeling beskrivning tekst zpravaproprijemce popis poznamka opisoperacji tytul opis tytulem
-        securitydescription transactiondetails descrizionecompleta lancamento описание описаниеоперации
-        назначениеплатежа основание назначение""",
-    Role.KIND: "action typebetaling betaalwijze typtransakce typoperacji типоперации типсчета postingtext",
-    Role.CATEGORY: "категория kategorieoperace",
-    Role.STATUS: "статус stav",
-    Role.REFERENCE: """transactiereferentie betalingskenmerk referentie variabilnisymbol vs референспроводки
-        volgnr""",
-    Role.BANK_ID: "idtransakce idoperace номероперации",
-    Role.BALANCE: "saldonatrn saldopooperacji zustatek endingbalance saldopotransakcji остаток остатоксчета",
-    Role.ACCOUNT: """auftraggeberkonto ibanauftraggeberkonto kreditkaart cislouctu numerkonta accountnr
-        номерсчета номеркартысчетадоговора номеркарты""",
-    Role.DETAIL: """symbol quantity price commission fees feescomm accruedinterest securitytype cusip amounttip
-        amountfee amounttax taxrate taxexempt fundingsource destination beginningbalance terminallocation tags koers
-        oorsprbedrag oorsprmunt redenretour incassantid machtigingskenmerk machtigingsnummer batchid bictegenpartij
-        naamuiteindelijkepartij naaminitierendepartij adres kodbanky kodbankyprotiuctu nazevbanky
-        konstantnisymbol specifickysymbol ks ss provedl upresneni idpokynu mcc кэшбэк
-        bankleitzahlauftraggeberkonto land locatie kaarthouder uitgavenstaat""",
-}
 #: Columns that only the tables of banks have: any table has days, values and types.
 _OF_BANKS = frozenset(
     {Role.VALUE, Role.BALANCE, Role.SIGN, Role.OTHER_ACCOUNT, Role.ACCOUNT, Role.DEBIT, Role.CURRENCY}
@@ -164,12 +75,19 @@ _EITHER_PARTY = frozenset({"name", "naam"})
 _PLAIN_LETTERS = str.maketrans("øłđı", "oldi")
 #: Names of columns that hold the account itself at one bank, and the account of the other party at the next.
 _EITHER_ACCOUNT = frozenset(
-    _words(
-        """iban konto kontonummer account accountnumber accountno compte numerodecompte cuenta numerodecuenta
-        rekening rekeningnummer ibanbban conto"""
-    )
+    {
+        "iban",
+        "konto",
+        "kontonummer",
+        "account",
+        "accountnumber",
+        "accountno",
+        "compte",
+        "numerodecompte",
+        "cuenta",
+    }
+    | {"numerodecuenta", "rekening", "rekeningnummer", "ibanbban", "conto"}
 )
-_OLDER_ROLES = {name: role for role, names in _NAMES.items() for name in _words(names)}
 
 
 @dataclass(frozen=True)
@@ -219,8 +137,7 @@ def columns_of(row: Sequence[str], *, is_older: bool = False) -> Columns | None:
     names = tuple(cell.strip() for cell in row)
     if len(names) < 3:  # noqa: PLR2004 - a day, an amount and a text
         return None
-    known_roles = _OLDER_ROLES if is_older else _ROLES
-    roles = tuple(_role(name, known_roles) for name in names)
+    roles = tuple(_role(name, _roles(is_older=is_older)) for name in names)
     amounts = (name for name, role in zip(names, roles, strict=True) if role is Role.AMOUNT)
     columns = Columns(names, roles, _currency(next(amounts, "")))
     return columns if _is_bank(columns, is_older=is_older) else None
@@ -312,6 +229,15 @@ def _plain_name(name: str) -> str:
     return "".join(letter for letter in letters if letter.isalnum())
 
 
-_ROLES = _OLDER_ROLES | {
-    _plain_name(name): role for role, names in _LATER_NAMES.items() for name in _words(names)
-}
+@cache
+def _roles(*, is_older: bool) -> Mapping[str, Role]:
+    """Return what columns hold by their names; `is_older`: by those that were read before the fourth form."""
+    table = resources.files("headgate.sources.money") / "column_names.toml"
+    names: Mapping[str, Mapping[str, str]] = tomllib.loads(table.read_text(encoding="utf-8"))
+    forms = ("always",) if is_older else ("always", "later")
+    return {
+        _plain_name(name): Role(role)
+        for form in forms
+        for role, words in names[form].items()
+        for name in words.split()
+    }

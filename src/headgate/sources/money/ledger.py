@@ -31,6 +31,8 @@ _ACCOUNTS = StreamSpec(
     views=(("names", "Names without numbers and balances", ("id", "name", "bank", "kind", "currency")),),
     children=(("transactions", "account_id"),),
 )
+_AMOUNTS = ("amount", "amount_text", "currency")
+_PARTIES = ("description", "counterparty")
 _TRANSACTIONS = StreamSpec(
     name="transactions",
     label="Transactions",
@@ -44,24 +46,11 @@ _TRANSACTIONS = StreamSpec(
     words=("description", "counterparty", "reference", "category"),
     groups=("account_id", "counterparty", "currency", "kind", "category", "status"),
     views=(
-        (
-            "amounts",
-            "Days and amounts",
-            ("id", "account_id", "booked_on", "amount", "amount_text", "currency"),
-        ),
+        ("amounts", "Days and amounts", ("id", "account_id", "booked_on", *_AMOUNTS)),
         (
             "payments",
             "Who was paid, what for and how much",
-            (
-                "id",
-                "booked_on",
-                "description",
-                "counterparty",
-                "amount",
-                "amount_text",
-                "currency",
-                "category",
-            ),
+            ("id", "booked_on", *_PARTIES, *_AMOUNTS, "category"),
         ),
     ),
 )

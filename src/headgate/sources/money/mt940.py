@@ -27,11 +27,9 @@ _ACCOUNT = re.compile(r"(?:(?P<bank>.*)/)?(?P<number>[^/]*?\d)\s*/?\s*(?P<curren
 #: Texts in numbered parts, as in German: three digits, and the sign that begins each part; and in named ones, as in Dutch.
 _NUMBERED = re.compile(r"\s*\d{3}([^\w\s])(?=\d\d)")
 _NAMED = re.compile(r"/([A-Z]{3,4})/")
-_NAMES = {"00": "/KIND/", "20": "/REMI/", "31": "/IBAN/", "32": "/NAME/"}
+_PARTS = {"00": "/KIND/", "20": "/REMI/", "31": "/IBAN/", "32": "/NAME/"}
 #: Parts that go on with the text of the one before them, in lines of so many characters.
-_CONTINUED = dict.fromkeys(
-    ["21", "22", "23", "24", "25", "26", "27", "28", "29", "33", "60", "61", "62", "63"], ""
-)
+_CONTINUED = dict.fromkeys(map(str, (*range(21, 30), 33, *range(60, 64))), "")
 _FULL_LINE = 27
 #: Named parts inside the purpose of a SEPA payment.
 _SEPA = re.compile(r"\b(EREF|KREF|MREF|CRED|DEBT|COAM|OAMT|SVWZ|ABWA|ABWE)\+")
@@ -52,7 +50,7 @@ def read_mt940(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]:
         match = _TAG.match(line.rstrip("\n"))
         if match or line.startswith(("-", "{")):
             yield from reader.take(tag, text)
-            tag, text = (match[1], match[2]) if match else ("", "")
+            tag, text = (match[1], match[2][:_MAX_TEXT]) if match else ("", "")
         else:
             text = f"{text}\n{line.rstrip()}"[:_MAX_TEXT]
     yield from reader.take(tag, text)
@@ -76,7 +74,7 @@ class _SwiftReader:
             return
         yield from self._end_line()
         if tag == "25":
-            self._account = _account(text.partition("\n")[0].strip())
+            self._account = _account(text.partition("\n")[0].strip()[:100])
             yield self._account.row()
         elif tag[:2] in {"60", "62"} and (match := _BALANCE.match(text)):
             amount, day = _amount(match[4], is_out=match[1] == "D"), day_of(f"20{match[2]}")
@@ -122,7 +120,7 @@ class _SwiftReader:
 
     def _unread(self) -> Reject:
         return Reject(
-            f"{self._place}, transaction {self._lines}", "It has no day or no amount that can be read."
+            f"{self._place}, transaction {self._lines}", "It has no day or amount that can be read."
         )
 
 
@@ -155,9 +153,8 @@ def _parts(text: str) -> dict[str, str]:
     joined = text.replace("\n", "")
     if match := _NUMBERED.match(joined):
         pieces = joined[match.end() :].split(match[1])
-        joined = "".join(
-            (_NAMES | _CONTINUED).get(piece[:2], "/NONE/") + _spaced(piece[2:]) for piece in pieces
-        )
+        names = _PARTS | _CONTINUED
+        joined = "".join(names.get(piece[:2], "/NONE/") + _spaced(piece[2:]) for piece in pieces)
         joined = _SEPA.sub(r"/\1/", joined)
     before, *named = _NAMED.split(joined)
     if not named or before.strip():

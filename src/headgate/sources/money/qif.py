@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import IO
 
@@ -22,24 +22,21 @@ from headgate.sources.protocol import Reject, Row
 
 _HEADER = re.compile(r"\s*!(?:type:|account|option:|clear:)", re.IGNORECASE)
 #: The sections with entries of an account; others hold categories and prices.
-_KINDS: Mapping[str, str] = {
-    "bank": "bank",
-    "cash": "cash",
+_KINDS = {
     "ccard": "card",
     "oth a": "asset",
     "oth l": "liability",
     "invst": "investment",
     "port": "investment",
 }
+_SECTIONS = frozenset({"bank", "cash", *_KINDS})
 _MAX_VALUE = 10_000
 _MAX_VALUES = 3000
 #: What of an investment takes money from the account, and what moves none.
 _OUT = ("buy", "cvrshrt", "miscexp", "margint", "xout", "withdrwx")
 _STILL = ("reinv", "shrs", "stksplit", "reminder")
 #: What no field holds: the parts of a divided amount, an address, and the facts of a security.
-_MORE = dict(
-    zip("SE$AYQI", ("split", "split", "split", "address", "security", "quantity", "price"), strict=True)
-)
+_MORE = dict.fromkeys("SE$", "split") | {"A": "address", "Y": "security", "Q": "quantity", "I": "price"}
 
 
 def is_qif(head: bytes) -> bool:
@@ -80,7 +77,7 @@ class _QifReader:
     def take(self, letter: str, value: str) -> Iterator[Row | Reject]:
         if letter == "!":
             self._section, self._entry = value.lower().removeprefix("type:").strip(), []
-            if self._section in _KINDS and self._account is None:
+            if self._section in _SECTIONS and self._account is None:
                 yield self._begun(self._label, self._section, "")
         elif letter != "^":
             if value and len(self._entry) < _MAX_VALUES:
@@ -89,13 +86,13 @@ class _QifReader:
             values = dict(reversed(self._entry))
             if self._section == "account":
                 yield self._begun(values.get("N", ""), values.get("T", "").lower(), values.get("$", ""))
-            elif self._section in _KINDS and self._account is not None:
+            elif self._section in _SECTIONS and self._account is not None:
                 self._entries += 1
                 yield self._booking(values, self._account)
             self._entry = []
 
     def finish(self) -> Iterator[Reject]:
-        if self._entry and self._section in _KINDS:
+        if self._entry and self._section in _SECTIONS:
             yield Reject(self._place, "The file ends inside an entry.")
         if self._account is None:
             yield Reject(self._place, "The file has no account and no transaction.")
@@ -134,9 +131,8 @@ class _QifReader:
         more: dict[str, str] = {}
         for letter, value in self._entry:
             if name := _MORE.get(letter):
-                more[name] = (
-                    f"{more[name]}{'; ' if letter in 'SA' else ' '}{value}" if name in more else value
-                )
+                before = f"{more[name]}{'; ' if letter in 'SA' else ' '}" if name in more else ""
+                more[name] = before + value
         return more
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
@@ -25,7 +26,7 @@ from headgate.sources.tables.sheets import is_workbook, sheet_texts
 _OFX = frozenset({".ofx", ".qfx", ".qbo", ".sgml"})
 _XML = frozenset({".xml"})
 _QIF = frozenset({".qif", ".txt"})
-_TABLES = frozenset({".csv", ".tsv", ".txt"})
+_TABLES = frozenset({".csv", ".tsv", ".txt", ".xls"})
 #: What positive amounts of a table can be declared to be: money that came in, or money that went out.
 _SIGNS = ("in", "out")
 
@@ -89,9 +90,15 @@ def _sign(file: InputFile, signs: Mapping[str, str]) -> str | None:
     return next((sign for pattern, sign in signs.items() if _is_named(file, pattern)), None)
 
 
+def _texts(file: InputFile) -> list[InputFile]:
+    """Return a file of text, or the sheets of a workbook; what cannot be read is left to the source of tables."""
+    with suppress(InvalidRequest, ParseError):
+        return sheet_texts(file) if is_workbook(file) else [file] if file.suffix in _TABLES else []
+    return []
+
+
 def _table(file: InputFile) -> BankTable | None:
-    files = _sheets(file) if is_workbook(file) else [file] if file.suffix in _TABLES else []
-    return next((table for table in map(bank_table, files) if table is not None), None)
+    return next((table for text in _texts(file) if (table := bank_table(text)) is not None), None)
 
 
 def _reader(file: InputFile, form: int = FORM, sign: str | None = None) -> ReadFile | None:
@@ -109,21 +116,10 @@ def _reader(file: InputFile, form: int = FORM, sign: str | None = None) -> ReadF
 def _read_tables(
     file: InputFile, content: IO[bytes], *, form: int, sign: str | None
 ) -> Iterator[Row | Reject]:
-    if not is_workbook(file):
-        yield from read_bank_csv(file, content, form=form, sign=sign)
-        return
-    for sheet in _sheets(file):
-        if bank_table(sheet, form=form) is not None:
-            with sheet.open() as text:
-                yield from read_bank_csv(sheet, text, form=form, sign=sign)
-
-
-def _sheets(file: InputFile) -> list[InputFile]:
-    try:
-        return sheet_texts(file)
-    except (InvalidRequest, ParseError):
-        # What it is, the source of tables says.
-        return []
+    for text in _texts(file):
+        with nullcontext(content) if text is file else text.open() as opened:
+            if text is file or bank_table(text, form=form) is not None:
+                yield from read_bank_csv(text, opened, form=form, sign=sign)
 
 
 def _read(file: InputFile, content: IO[bytes], *, form: int, signs: Mapping[str, str]) -> Iterator[FileItem]:

@@ -161,15 +161,12 @@ def _header_of(sample: Sequence[Sequence[Any]]) -> tuple[int, bool]:
 
 def _is_data(cells: Sequence[Any]) -> bool:
     """Return whether a row has days or mostly numbers; a header may have a few, and years."""
+    texts = [cell for cell in cells if isinstance(cell, str)]
     numbers = sum(isinstance(cell, int | float) and cell not in _YEARS for cell in cells)
-    texts = sum(isinstance(cell, str) for cell in cells)
-    has_day = any(
-        any(kind.read(cell.strip()) is not None for kind in TIME_KINDS)
-        if isinstance(cell, str)
-        else hasattr(cell, "year")
-        for cell in cells
+    has_day = any(hasattr(cell, "year") for cell in cells) or any(
+        kind.read(text.strip()) is not None for text in texts for kind in TIME_KINDS
     )
-    return has_day or numbers > texts
+    return has_day or numbers > len(texts)
 
 
 def _is_filled(cell: Any) -> bool:

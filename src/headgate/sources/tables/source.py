@@ -30,7 +30,8 @@ from headgate.sources.tables.sheets import is_workbook
 from headgate.sources.tables.text_kinds import FORM
 from headgate.sources.tables.text_tables import json_form, json_tables, text_table
 
-_TEXT_SUFFIXES = frozenset({".csv", ".tsv", ".tab"})
+#: Some banks call a table of text ``.xls``.
+_TEXT_SUFFIXES = frozenset({".csv", ".tsv", ".tab", ".xls"})
 _JSON_SUFFIXES = frozenset({".json", ".jsonl", ".ndjson"})
 _BINARY_HEADS = (b"SQLite format 3\x00", b"PAR1")
 _TIME_WORDS = ("created", "date", "time", "timestamp", "at", "when", "day")
@@ -170,7 +171,7 @@ class FileTables:
 
 
 def tables_of(file: InputFile, form: int = FORM) -> Sequence[RawTable]:
-    if file.suffix in _TEXT_SUFFIXES:
+    if file.suffix in _TEXT_SUFFIXES and not is_workbook(file):
         table = text_table(file, form)
         return [] if table is None else [table]
     return json_tables(file) if file.suffix in _JSON_SUFFIXES else binary_tables(file, form)
@@ -270,7 +271,7 @@ def _digest(tables: FileTables) -> str:
 
 
 def _looks_like_table(file: InputFile) -> bool:
-    if file.suffix in _TEXT_SUFFIXES:
+    if file.suffix in _TEXT_SUFFIXES and not is_workbook(file):
         return text_table(file) is not None
     if file.suffix in _JSON_SUFFIXES:
         return json_form(file) is not None

@@ -22,21 +22,10 @@ _COMMA_NUMBER = re.compile(r"[+-]?(\d{1,3}(\.\d{3}){1,8}|\d{1,30}),\d{1,30}")
 #: Whole numbers of which a float would lose digits: account numbers, cards, codes.
 _LONG_NUMBER = re.compile(r"[+-]?(\d{16,30}|\d{1,3}(\.\d{3}){5,8})([.,]\d{0,30})?")
 _CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?(?: ?([AaPp])\.?[Mm]\.?)?")
-_MONTHS = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-]
-_MONTH = "(?i:" + "|".join(name[:end] for name in _MONTHS for end in range(3, len(name) + 1)) + ")"
+_MONTH = (
+    "(?i:jan(uary)?|feb(ruary)?|mar(ch)?|apr(il)?|may|june?|july?|aug(ust)?|sept?(ember)?|oct(ober)?|nov(ember)?"
+    "|dec(ember)?)"
+)
 _MIN_TIME_CHARS = 13
 #: A float holds every number of so many digits.
 EXACT_DIGITS = 15
@@ -110,8 +99,6 @@ class TextKind:
     read: Callable[[str], Any]
     #: The form of tables since which texts are read so; columns of older connections keep their types.
     form: int = 1
-    #: Of which a number is one: "$".
-    unit: str = ""
 
 
 def _amount(unit: str, mark: str) -> TextKind:
@@ -131,11 +118,9 @@ def _amount(unit: str, mark: str) -> TextKind:
         is_amount = unit in text if unit else match["fraction"] or set(match["number"]) & set(",'\u2019")
         is_exact = sum(character.isdigit() for character in text) <= EXACT_DIGITS
         amount = amount_of(text, mark) if is_amount and is_exact else None
-        if amount is not None:
-            return float(amount)
-        return _number(text) if mark == "." else _integer(text)
+        return (_number if mark == "." else _integer)(text) if amount is None else float(amount)
 
-    return TextKind("number", read, FORM, unit)
+    return TextKind("number", read, FORM)
 
 
 def _day_like(shape: str, order: DayOrder = DayOrder.DAY_FIRST) -> Callable[[str], str | None]:
@@ -144,30 +129,29 @@ def _day_like(shape: str, order: DayOrder = DayOrder.DAY_FIRST) -> Callable[[str
 
 
 _DAYS = (
-    _day_like(r"\d{1,2}\.\d{1,2}\.\d{4}", DayOrder.DAY_FIRST),
+    _day_like(r"\d{1,2}\.\d{1,2}\.\d{4}"),
     _day_like(r"\d{1,2}/\d{1,2}/\d{4}", DayOrder.MONTH_FIRST),
-    _day_like(r"\d{1,2}/\d{1,2}/\d{4}", DayOrder.DAY_FIRST),
+    _day_like(r"\d{1,2}/\d{1,2}/\d{4}"),
     _day_like(r"\d{4}/\d{1,2}/\d{1,2}"),
     _day_like(rf"{_MONTH}\.? \d{{1,2}},? \d{{4}}|\d{{1,2}}\.? {_MONTH}\.?,? \d{{4}}"),
 )
 _LATER_DAYS = (
     _day_like(r"\d{1,2}/\d{1,2}/\d{2}", DayOrder.MONTH_FIRST),
-    _day_like(r"\d{1,2}/\d{1,2}/\d{2}|\d{2}\.\d{2}\.\d{2}|\d{1,2}-\d{1,2}-\d{4}", DayOrder.DAY_FIRST),
+    _day_like(r"\d{1,2}/\d{1,2}/\d{2}|\d{2}\.\d{2}\.\d{2}|\d{1,2}-\d{1,2}-\d{4}"),
     _day_like(r"\d{1,2}-\d{1,2}-\d{4}", DayOrder.MONTH_FIRST),
-    _day_like(r"\d{1,2}[- ][A-Za-z]{3}[- ](\d{4}|\d{2})", DayOrder.DAY_FIRST),
+    _day_like(r"\d{1,2}[- ][A-Za-z]{3}[- ](\d{4}|\d{2})"),
 )
 
 
 def _kinds(marks: str) -> tuple[TextKind, ...]:
     """Return the ways to read texts, from the narrowest to the widest; the likelier decimal mark comes first."""
-    comma = (TextKind("number", _comma_number),)
+    comma = TextKind("number", _comma_number)
     amounts = [_amount(unit, mark) for unit in ("", *_UNITS) for mark in marks]
     return (
         TextKind("boolean", lambda text: {"true": True, "false": False}.get(text.lower())),
         TextKind("integer", _integer),
         TextKind("number", _number),
-        *(amounts if marks[0] == "." else comma),
-        *(comma if marks[0] == "." else amounts),
+        *((*amounts, comma) if marks[0] == "." else (comma, *amounts)),
         TextKind("date", lambda text: text if is_date(text) else None),
         *(TextKind("date", day) for day in _DAYS),
         *(TextKind("date", day, FORM) for day in _LATER_DAYS),

@@ -141,11 +141,11 @@ def json_form(file: InputFile) -> _ReadJson | None:
     """Recognise objects in an array, in lines or in arrays of an object by the beginning; None if there are none."""
     head = file.head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if head.startswith(b"[") and head[1:].lstrip().startswith(b"{"):
-        return partial(_array_items, frozenset({"item"}))
+        return partial(_array_items, {"item"})
     first, _, rest = head.partition(b"\n")
     if head.startswith(b"{") and (rest.strip() or file.suffix != ".json") and json_line(first) is not None:
         return _line_items
-    return _items_of_arrays if head.startswith(b"{") and _ARRAY.search(head) else None
+    return partial(_array_items, _Items()) if head.startswith(b"{") and _ARRAY.search(head) else None
 
 
 def json_tables(file: InputFile) -> list[RawTable]:
@@ -155,13 +155,10 @@ def json_tables(file: InputFile) -> list[RawTable]:
         InvalidRequest: it has too many arrays.
     """
     read = json_form(file)
-    if read is not _items_of_arrays:
-        tables = [] if read is None else [_table(file, file.stem, read)]
-    else:
-        tables = [
-            _table(file, path.removesuffix(_ITEM), partial(_array_items, frozenset({path})))
-            for path in _arrays_of(file)
-        ]
+    forms = {} if read is None else {file.stem: read}
+    if isinstance(read, partial) and isinstance(read.args[0], _Items):
+        forms = {path.removesuffix(_ITEM): partial(_array_items, {path}) for path in _arrays_of(file)}
+    tables = (_table(file, name, form) for name, form in forms.items())
     return [table for table in tables if table is not None]
 
 
@@ -177,9 +174,7 @@ def _arrays_of(file: InputFile) -> list[str]:
     paths: list[str] = []
     with file.open() as content:
         for begun in json_values(content, (), _Items()):
-            if begun.path and not any(
-                begun.path == path or begun.path.startswith(f"{path}.") for path in paths
-            ):
+            if begun.path and not any(f"{begun.path}.".startswith(f"{path}.") for path in paths):
                 paths.append(begun.path)
             if len(paths) > _MOST_ARRAYS:
                 raise InvalidRequest(f"{file.name} has more than {_MOST_ARRAYS} arrays of objects.")
@@ -226,10 +221,6 @@ def _line_items(content: IO[bytes], head: bytes) -> Iterator[_Found]:
             yield Reject(f"line {number}", "The line is not JSON.")
             continue
         yield _object(f"line {number}", value)
-
-
-def _items_of_arrays(content: IO[bytes], _head: bytes) -> Iterator[_Found]:
-    return _array_items(_Items(), content, _head)
 
 
 def _array_items(paths: Container[str], content: IO[bytes], _head: bytes) -> Iterator[_Found]:
