@@ -135,6 +135,7 @@ def test_securities_in_a_qif_file_have_the_sign_of_the_money():
         ("ShrsIn", "0.00"),
         ("Div", "3.00"),
     ]
+    assert rows[1]["more"]["value"] == "4.50"
     assert rows[0]["more"] == {"security": "Mill Works", "price": "4.50", "quantity": "10"}
     assert {row["account_id"] for row in rows} == {"depot"}
 
@@ -213,6 +214,21 @@ def test_reports_and_notices_of_camt_have_the_lines_of_the_statement(number, roo
     # What is pending comes with the statement when it is booked.
     pending = content.replace(b"<Cd>BOOK</Cd>", b"<Cd>PDNG</Cd>")
     assert len(rows_of(reading("c.xml", pending), "transactions")) == 1
+
+
+def test_an_entry_of_a_notice_without_a_day_is_of_the_day_of_the_notice():
+    content = CAMT.replace(b"camt.053", b"camt.054").replace(b"BkToCstmrStmt", b"BkToCstmrDbtCdtNtfctn")
+    content = content.replace(b"Stmt>", b"Ntfctn>").replace(
+        b"<Id>1</Id>", b"<CreDtTm>2026-03-05T08:00:00</CreDtTm>"
+    )
+    content = content.replace(b"BookgDt", b"X").replace(b"ValDt", b"Y")
+    rows = rows_of(reading("c.xml", content), "transactions")
+    assert [row["booked_on"] for row in rows] == ["2026-03-05", "2026-03-05"]
+    # A statement has the days of its lines.
+    statement = CAMT.replace(b"<Id>1</Id>", b"<CreDtTm>2026-03-05T08:00:00</CreDtTm>").replace(
+        b"BookgDt", b"X"
+    )
+    assert len(rejects_of(reading("c.xml", statement.replace(b"ValDt", b"Y")))) == 2
 
 
 @pytest.mark.parametrize("name", ["a.xml", "a.sgml"])

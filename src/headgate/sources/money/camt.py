@@ -57,6 +57,8 @@ class _CamtReader:
         self._balance: dict[str, str] = {}
         self._balances: list[dict[str, str]] = []
         self._period: dict[str, str] = {}
+        #: When a report was made: its entries may have no day.
+        self._made = ""
 
     def start(self, event: XmlStart) -> None:
         self._path.append(event.name)
@@ -97,6 +99,8 @@ class _CamtReader:
             self._period[self._path[-1]] = value
         elif "Acct" in self._path:
             _add(self._account, (*self._path[self._path.index("Acct") + 1 :], *more), value)
+        elif self._path[-1] == "CreDtTm" and "Stmt" not in self._path:
+            self._made = value
 
     def _facts(self) -> AccountFacts:
         closing = next(
@@ -116,7 +120,9 @@ class _CamtReader:
     def _booking(self) -> Row | Reject:
         self._entries += 1
         entry = self._entry
-        booked_on = day_of(_first(entry, ("BookgDt", "Dt"), ("BookgDt", "DtTm"), ("ValDt", "Dt")) or "")
+        booked_on = day_of(
+            _first(entry, ("BookgDt", "Dt"), ("BookgDt", "DtTm"), ("ValDt", "Dt")) or self._made
+        )
         amount = _signed(_first(entry, ("Amt",)) or "", _first(entry, ("CdtDbtInd",)) or "")
         if booked_on is None or amount is None:
             what = "day" if booked_on is None else "amount"

@@ -101,18 +101,10 @@ class AccountFacts:
 
     def row(self) -> Row:
         balance = self.balance
-        data = {
-            "id": self.id,
-            "name": self.name or self._written() or self.label or "Account",
-            "number": self.number,
-            "bank": self.bank,
-            "owner": self.owner,
-            "kind": self.kind,
-            "currency": self.currency,
-            "balance": None if balance is None else float(balance),
-            "balance_text": None if balance is None else amount_text(balance),
-            "balance_on": self.balance_on,
-        }
+        facts = {name: getattr(self, name) for name in ("number", "bank", "owner", "kind", "currency")}
+        amounts = {} if balance is None else {"balance": float(balance), "balance_text": amount_text(balance)}
+        name = self.name or self._written() or self.label or "Account"
+        data = {"id": self.id, "name": name, **facts, **amounts, "balance_on": self.balance_on}
         return Row("accounts", _known(data))
 
     def covered(self, first: str, last: str) -> Iterator[Covered]:

@@ -20,7 +20,7 @@ from headgate.sources.inputs.tree import InputFile, file_label
 from headgate.sources.money.ledger import AccountFacts, Booking, LedgerKeys
 from headgate.sources.protocol import Reject, Row
 
-_HEADER = re.compile(r"\s*!(?:type:|account|option:|clear:)", re.IGNORECASE)
+_HEADER = re.compile(r"^!(?:type:|account|option:|clear:)", re.IGNORECASE | re.MULTILINE)
 #: The sections with entries of an account; others hold categories and prices.
 _KINDS = {
     "ccard": "card",
@@ -40,7 +40,7 @@ _MORE = dict.fromkeys("SE$", "split") | {"A": "address", "Y": "security", "Q": "
 
 
 def is_qif(head: bytes) -> bool:
-    return _HEADER.match(decode(head[:4096])) is not None
+    return _HEADER.search(decode(head[:4096])) is not None
 
 
 def read_qif(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]:
@@ -111,19 +111,20 @@ class _QifReader:
         if booked_on is None or amount is None:
             what = "day" if booked_on is None else "amount"
             return Reject(f"{self._place}, entry {self._entries}", f"It has no {what} that can be read.")
-        action, category = values.get("N"), values.get("L", "")
+        written, action, category = amount, values.get("N"), values.get("L", "")
+        amount = _signed(written, action or "") if is_investment else written
         is_transfer = category.startswith("[")
         booking = Booking(
             account=account.id,
             booked_on=booked_on,
-            amount=_signed(amount, action or "") if is_investment else amount,
+            amount=amount,
             description=values.get("M") or values.get("P") or values.get("Y"),
             counterparty=values.get("P"),
             counterparty_account=category.strip("[]") if is_transfer else None,
             kind=action if is_investment else None,
             category=None if is_transfer else category,
             reference=None if is_investment else action,
-            more=self._more(),
+            more=self._more() | ({} if amount or not written else {"value": str(written)}),
         )
         return booking.row(self._keys.key(booking))
 

@@ -11,8 +11,10 @@ from headgate.sources.formats.written import amount_of
 from headgate.sources.money.columns import Columns, Role
 
 #: What banks write of money that went out.
-_OUTGOING = "s soll d dr debit dbit db debe cargo - af debe(-) débit debet out uit uscita dare výdaj расход"
-_INCOMING = "h haben c cr credit crdt haber abono + bij crédit kredit in entrata avere příjem приход"
+_OUTGOING = "s soll d dr debit dbit db debe cargo - af debe(-) débit debet out uit uscita dare výdaj расход outflow kiadás"
+_INCOMING = (
+    "h haben c cr credit crdt haber abono + bij crédit kredit in entrata avere příjem приход inflow bevétel k"
+)
 OUTGOING = frozenset(_OUTGOING.split(" "))
 _WORDS = OUTGOING | frozenset(_INCOMING.split(" "))
 _LETTERS = 2
