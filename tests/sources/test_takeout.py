@@ -64,9 +64,9 @@ def test_a_takeout_is_taken_whole_and_a_later_one_adds_only_what_is_new(tmp_path
     first, unknown = added(tmp_path, "takeout-20260301T100000Z-001.zip", EVERYTHING)
     assert first == NEW
     assert unknown == [
-        "Takeout/Google Photos/a.jpg",
+        "Takeout/Google Photos/a.jpg (a picture; only text is read)",
         "Takeout/Mail/User Settings/Blocked Addresses.json",
-        "Takeout/archive_browser.html",
+        "Takeout/archive_browser.html (text beside the files of another program; import it by its own path)",
     ]
     later = EVERYTHING | {"Mail/All mail Including Spam and Trash.mbox": mbox(SENT, ANSWERED)}
     second, _ = added(tmp_path, "takeout-20260401T100000Z-1-002 (1).zip", later)

@@ -22,6 +22,7 @@ from headgate.sources.formats.values import id_of, path_key
 from headgate.sources.inputs.tree import InputFile, InputTree
 from headgate.sources.mail.html import text_of_html
 from headgate.sources.protocol import Certainty, Item, Recognised, Reject, Row, Source
+from headgate.sources.unknown import copied_page
 
 NOTE_STREAM = StreamSpec(
     name="notes",
@@ -138,10 +139,11 @@ MAX_NOTE_BYTES = 4 * 1024 * 1024
 _MARKDOWN = frozenset({".md", ".markdown", ".mdown", ".mkd"})
 _HTML = frozenset({".html", ".htm", ".xhtml"})
 _NOTES = _MARKDOWN | _HTML | {".txt", ".text"}
-#: What lies beside notes: pictures, recordings and documents, but no other program's data.
+#: What lies beside notes: pictures, recordings, documents and tables, but no other program's data.
 _BESIDE = frozenset(
-    {".pdf", ".docx", ".odt", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".heic"}
-    | {".mp3", ".m4a", ".mp4", ".wav", ".css", ".js", ".canvas"}
+    {".pdf", ".docx", ".odt", ".rtf", ".epub", ".pptx", ".odp", ".csv", ".tsv", ".xls", ".xlsx", ".ods"}
+    | {".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".heic", ".bmp", ".tif", ".tiff", ".avif"}
+    | {".mp3", ".m4a", ".mp4", ".wav", ".ogg", ".opus", ".flac", ".mov", ".webm", ".css", ".js", ".canvas"}
 )
 _MAX_LISTED = 200
 _MAX_TITLE = 300
@@ -149,7 +151,6 @@ _FENCED_CODE = re.compile(r"```.*?```|~~~.*?~~~|`[^`\n]*`", re.DOTALL)
 _TAG = re.compile(r"(?<![\w/&#\[(])#([^\W\d][\w/-]{0,99})")
 _WIKI_LINK = re.compile(r"\[\[([^\[\]\n|#]{1,300})")
 _NOTE_LINK = re.compile(r"\]\(<?([^()<>\s]{1,300}\.(?:md|markdown))(?:#[^()\s]{0,300})?>?\)")
-_HEADING = re.compile(r"^#{1,6}[ \t]+(.+?)[ \t]*#*$|^([^\n#>\-\s][^\n]*)\n=+[ \t]*$", re.MULTILINE)
 _CREATED = ("created", "created_at", "date", "date_created", "creation_date")
 _MODIFIED = ("modified", "modified_at", "updated", "updated_at", "lastmod", "last_modified", "date_modified")
 
@@ -166,7 +167,7 @@ class NotesSource(Source):
         """Take every note; text and HTML only where no other program's data lies beside them."""
         is_folder_of_notes = all(file.suffix in _NOTES | _BESIDE for file in tree.files)
         wanted = _NOTES if is_folder_of_notes else _MARKDOWN
-        files = [file for file in tree.files if file.suffix in wanted]
+        files = [file for file in tree.files if file.suffix in wanted and not copied_page(file)]
         if not files:
             return []
         has_markdown = any(file.suffix in _MARKDOWN for file in files)
@@ -231,8 +232,15 @@ def _note(
 
 
 def _heading(text: str) -> str | None:
-    match = _HEADING.search(_FENCED_CODE.sub("", text[:20_000]))
-    return (match[1] or match[2]) if match else None
+    """Return the heading that a text begins with: one further down is the title of a part."""
+    fence = _FENCED.match(text[:_MAX_CHARS])
+    text = text[fence.end() :] if fence else text
+    first, under, *_ = [*text[:20_000].lstrip().split("\n", 2), "", ""]
+    if first[:2] in {"# ", "#\t"}:
+        line = first[2:].strip()
+        bare = line.rstrip("#")
+        return line if bare[-1:].strip() else bare.strip()
+    return first if first[:1] not in {"#", ">", "-"} and under.strip() and not under.strip(" \t=") else None
 
 
 def _author(properties: Mapping[str, Any]) -> str | None:

@@ -23,6 +23,19 @@ def pages(items):
     return [(row["number"], row["text"]) for row in rows_of(items, "pages")]
 
 
+def test_footnotes_endnotes_and_comments_of_word_stand_after_its_text():
+    noted = '<w:x xmlns:w="urn:w"><w:p><w:r><w:t>{}</w:t></w:r></w:p></w:x>'
+    parts = {f"word/{name}.xml": noted.format(name[:3]) for name in ("endnotes", "comments")}
+    empty = '<w:x xmlns:w="urn:w"><w:p><w:r><w:separator/></w:r></w:p></w:x>'
+    content = archive(**{"word/document.xml": WORD, "word/footnotes.xml": empty, **parts})
+    assert [text for _, text in pages(read_anyway("a.docx", content))][2:] == [
+        "Comments\ncom",
+        "Endnotes\nend",
+    ]
+    (reject,) = rejects_of(read_anyway("a.docx", archive(**parts)))
+    assert reject.reason == "It has no text."
+
+
 def test_a_pdf_is_read_page_by_page_and_attached():
     items = read_all(DOCUMENTS, only(DOCUMENTS, {"a/plan.pdf": PDF}))
     assert pages(items) == [(1, "The lock is closed."), (3, "Water level (low)")]

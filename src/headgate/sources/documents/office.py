@@ -84,7 +84,13 @@ _BROKEN = (
     RuntimeError,
     NotImplementedError,
 )
-_WORD = re.compile(r"word/document\d*\.xml")
+_WORD = re.compile(r"word/(?:document\d*|footnotes|endnotes|comments)\.xml")
+#: What Word has beside its text stands on pages after it.
+_BESIDE_TEXT = {
+    "word/footnotes.xml": "Footnotes",
+    "word/endnotes.xml": "Endnotes",
+    "word/comments.xml": "Comments",
+}
 _SLIDE = re.compile(r"ppt/slides/slide\d+\.xml")
 _OPEN = re.compile(r"content\.xml")
 #: Elements that end a line, in all formats.
@@ -130,11 +136,11 @@ def read_office(content: bytes, suffix: str) -> tuple[DocumentFacts, Iterator[Pa
         wanted = _WORD if suffix == ".docx" else _SLIDE if suffix == ".pptx" else _OPEN
         parts = sorted(
             (name for name in archive.namelist() if wanted.fullmatch(name)),
-            key=lambda name: (len(name), name),
+            key=lambda name: (name in _BESIDE_TEXT, len(name), name),
         )
     except _BROKEN as error:
         raise DocumentUnreadable(f"It is no such document: {type(error).__name__}.") from None
-    if not parts:
+    if not parts or parts[0] in _BESIDE_TEXT:
         raise DocumentUnreadable("It has no text.")
     return _facts(archive), _pages(archive, parts[:_MAX_PARTS], is_open=wanted is _OPEN)
 
@@ -146,7 +152,11 @@ def _pages(archive: zipfile.ZipFile, parts: list[str], *, is_open: bool) -> Iter
         for part in parts:
             with archive.open(part) as packed:
                 content = _LimitedPart(packed, left)
+                heading = _BESIDE_TEXT.get(part, "")
                 for event in _seen(xml_events(content)):  # pyright: ignore[reportArgumentType] - only read is used
+                    if heading and isinstance(event, XmlEnd) and event.name == "t":
+                        yield from pages.add(f"{heading}\n")
+                        heading = ""
                     yield from _take(pages, event, is_open=is_open)
                 left = content.left
             yield from pages.end()
