@@ -18,6 +18,7 @@ from tests.on_socket import ServedProgram, headgate, served_program
 from tests.sources import (
     test_calendar as calendars,
     test_chat_imessage as imessage,
+    test_chat_meta as meta,
     test_chat_slack as slack,
     test_chat_telegram as telegram,
     test_chat_whatsapp as whatsapp,
@@ -29,6 +30,7 @@ from tests.sources.git.repositories import canal
 from tests.sources.history import exports
 from tests.sources.mail.mails import ANSWER, LETTER, mbox
 from tests.sources.money.test_money import CAMT, GERMAN, SGML, XML
+from tests.sources.notes import test_note_exports as exported_notes
 from tests.sources.notes.test_notes import MARKDOWN
 
 THINGS = [{"id": 1, "name": "plank"}, {"id": 2, "name": "nail"}]
@@ -73,6 +75,11 @@ FORMATS: dict[str, tuple[dict[str, bytes | str], str]] = {
     "watch-history.json": ({"": exports.FILES["watch-history.json"]}, "history-youtube"),
     "Records.json": ({"": exports.FILES["Records.json"]}, "history-location"),
     "export.xml": ({"": exports.FILES["export.xml"]}, "history-health"),
+    "MyActivity.json": ({"": exports.FILES["My Activity/Maps/MyActivity.json"]}, "history-activity"),
+    "canal.gpx": ({"": exports.GPX}, "history-gpx"),
+    "message_1.json": ({"": meta.FILES["messages/inbox/zoe_1/message_1.json"]}, "chat"),
+    "Shopping.json": ({"": exported_notes.FILES["Takeout/Keep/Shopping.json"]}, "notes"),
+    "Canal.enex": ({"": exported_notes.FILES["Canal.enex"]}, "notes"),
 }
 
 

@@ -10,20 +10,16 @@ from dataclasses import dataclass
 from datetime import date
 from typing import IO, Any
 
-from headgate.model.instants import instant
 from headgate.sources.declaring import StreamSpec, all_but, fields
 from headgate.sources.file_source import FileSource
 from headgate.sources.formats.content_lines import ContentLine, components, properties
-from headgate.sources.formats.values import RowKeys, id_of, without_empty
+from headgate.sources.formats.values import RowKeys, id_of, iso_of, without_empty
 from headgate.sources.inputs.tree import InputFile
 from headgate.sources.protocol import Attachment, Reject, Row
 
 #: A year that Apple writes for birthdays without one.
 _NO_YEAR = "1604"
 _BIRTHDAY = re.compile(r"(\d{4}|--)-?(\d\d)-?(\d\d)(?:T.*|\s.*)?", re.ASCII)
-_STAMP = re.compile(
-    r"(\d{4})-?(\d\d)-?(\d\d)T(\d\d):?(\d\d):?(\d\d)(?:[.,]\d+)?(Z|[+-]\d\d:?\d\d)?", re.ASCII
-)
 _DATA = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w=.-]+)*;base64\\?,", re.IGNORECASE | re.ASCII)
 #: What programs write to every number, and says nothing of it.
 _NO_LABELS = frozenset({"voice", "pref", "internet", "text", "other"})
@@ -81,7 +77,7 @@ def _data(card: Mapping[str, list[ContentLine]]) -> dict[str, Any]:
         "websites": _texts(card, "URL"),
         "groups": [item for line in card.get("CATEGORIES", ()) for item in line.items if item],
         "notes": "\n\n".join(_texts(card, "NOTE")).replace("\r\n", "\n"),
-        "updated_at": _time(_text(card, "REV")),
+        "updated_at": iso_of(_text(card, "REV")),
         "photo_url": next(
             (
                 line.value
@@ -160,15 +156,6 @@ def _birthday(lines: Sequence[ContentLine]) -> str | None:
     except ValueError:
         return None
     return f"--{month}-{day}" if year in {"--", _NO_YEAR} else f"{year}-{month}-{day}"
-
-
-def _time(text: str | None) -> str | None:
-    match = _STAMP.fullmatch(text or "")
-    if match is None:
-        return None
-    year, month, day, hour, minute, second, zone = match.groups()
-    iso_text = f"{year}-{month}-{day}T{hour}:{minute}:{second}{zone or ''}"
-    return iso_text if instant(iso_text) is not None else None
 
 
 def _photo(line: ContentLine) -> Attachment | None:

@@ -21,6 +21,7 @@ from headgate.sources.formats.texts import clean, decode, one_line
 from headgate.sources.formats.values import id_of, path_key
 from headgate.sources.inputs.tree import InputFile, InputTree
 from headgate.sources.mail.html import text_of_html
+from headgate.sources.note_exports import program_of, read_evernote, read_keep
 from headgate.sources.protocol import Certainty, Item, Recognised, Reject, Row, Source
 from headgate.sources.unknown import copied_page
 
@@ -165,14 +166,18 @@ class NotesSource(Source):
 
     def detect(self, tree: InputTree) -> Sequence[Recognised]:
         """Take every note; text and HTML only where no other program's data lies beside them."""
+        exports: dict[str, list[InputFile]] = {}
+        for file in tree.files:
+            if program := program_of(file):
+                exports.setdefault(program, []).append(file)
         is_folder_of_notes = all(file.suffix in _NOTES | _BESIDE for file in tree.files)
         wanted = _NOTES if is_folder_of_notes else _MARKDOWN
         files = [file for file in tree.files if file.suffix in wanted and not copied_page(file)]
-        if not files:
-            return []
         has_markdown = any(file.suffix in _MARKDOWN for file in files)
         certainty = Certainty.FORMAT if has_markdown else Certainty.GENERIC
-        return [Recognised(self.name, f"Notes {tree.label}", files, certainty, form=self.plain_form)]
+        found = [(program, its, Certainty.EXPORT) for program, its in exports.items()]
+        found += [(f"Notes {tree.label}", files, certainty)] if files else []
+        return [Recognised(self.name, title, its, sure, form=self.plain_form) for title, its, sure in found]
 
     def read(self, recognised: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
         return read_each(recognised, resume, _read)
@@ -186,6 +191,9 @@ NOTES = NotesSource()
 
 
 def _read(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]:
+    if (program := program_of(file)) is not None:
+        yield from (read_keep if program == "Google Keep" else read_evernote)(file, content)
+        return
     raw = content.read(MAX_NOTE_BYTES + 1)
     if len(raw) > MAX_NOTE_BYTES:
         yield Reject(file.name, f"Only its first {MAX_NOTE_BYTES} bytes are read.")
