@@ -38,7 +38,7 @@ from tests.sources import (
     test_contacts as contacts,
     test_conversations as conversations,
 )
-from tests.sources.documents.made import docx, pdf
+from tests.sources.documents.made import RTF, docx, epub, pdf
 from tests.sources.git.repositories import canal
 from tests.sources.history import exports
 from tests.sources.mail.mails import ANSWER, LETTER, mbox
@@ -58,7 +58,12 @@ FILES: Mapping[str, Mapping[str, bytes | str]] = {
     "git": {},
     "history": exports.FILES,
     "mail": {"Inbox.mbox": mbox(LETTER, ANSWER)},
-    "documents": {"gate.pdf": pdf(b"The lock is closed."), "report.docx": docx()},
+    "documents": {
+        "gate.pdf": pdf(b"The lock is closed."),
+        "report.docx": docx(),
+        "canal.epub": epub(),
+        "weir.rtf": RTF,
+    },
     "money": {"a.ofx": SGML, "b.xml": CAMT, "c.csv": GERMAN},
     "notes": {"bridge.md": MARKDOWN, "gate.txt": "Closed.", "a/lock.md": "# Lock", "b.html": "<p>Hi</p>"}
     | exported_notes.FILES,

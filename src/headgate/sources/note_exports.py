@@ -14,7 +14,6 @@ from headgate.sources.inputs.tree import InputFile
 from headgate.sources.mail.html import text_of_html
 from headgate.sources.protocol import Reject, Row
 
-_WHOLE = frozenset({""})
 _STATES = ("color", "isPinned", "isArchived", "isTrashed")
 _EVERNOTE = frozenset({"title", "content", "created", "updated", "author", "source-url"})
 _TO_DO = re.compile(r"<en-todo\b([^<>]{0,100})>")
@@ -29,7 +28,7 @@ def program_of(file: InputFile) -> str | None:
 
 
 def read_keep(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]:
-    for entry in json_values(content, _WHOLE):
+    for entry in json_values(content, frozenset({""})):
         note = object_of(entry.value)
         if entry.problem or not note:
             yield Reject(file.name, entry.problem or "It is no note.")

@@ -37,13 +37,8 @@ GROUP = "headgate.sources"
 LIVE_GROUP = "headgate.live_sources"
 
 
-CHAT = FormatsSource(
-    "chat",
-    "Chat",
-    (SLACK, TELEGRAM, WHATSAPP, SIGNAL, IMESSAGE, MESSENGER, INSTAGRAM),
-    (CHANNELS, MESSAGES, MEMBERS),
-    plain_form=2,
-)
+_CHATS = (SLACK, TELEGRAM, WHATSAPP, SIGNAL, IMESSAGE, MESSENGER, INSTAGRAM)
+CHAT = FormatsSource("chat", "Chat", _CHATS, (CHANNELS, MESSAGES, MEMBERS), plain_form=2)
 CONVERSATIONS = FormatsSource(
     "conversations",
     "AI conversations",

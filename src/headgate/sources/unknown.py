@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from headgate.sources.inputs.tree import InputFile
 
-_JSON = "; order the copy again and choose the format JSON"
-_OLD = "; save it as PDF, or in the newer format ending in x"
 _ADVICE = {
     ".pst .ost .olm": "mail of Outlook; export it as .mbox or .eml, for example with Thunderbird or readpst",
     ".numbers": "a table of Numbers; export it as CSV or Excel",
     ".pages .key": "a document of Pages or Keynote; export it as PDF",
-    ".doc .ppt .dot .pps": f"an old document of Office{_OLD}",
+    ".msg": "a message of Outlook; save it as .eml, or drag it into Thunderbird",
+    ".doc .ppt .dot .pps": "an old document of Office; save it as PDF, or in the newer format ending in x",
     ".one .onepkg": "notes of OneNote; export them as PDF or Word",
     ".kml .kmz": "places or a track of Google Earth; save it as GPX",
     ".mobi .azw .azw3": "a book for the Kindle; convert it to EPUB",
@@ -20,7 +19,6 @@ _ADVICE = {
 }
 _BY_SUFFIX = {suffix: advice for suffixes, advice in _ADVICE.items() for suffix in suffixes.split()}
 _PAGES = frozenset({".html", ".htm", ".xhtml"})
-_TEXTS = frozenset({".txt", ".text"})
 #: What the pages of copies hold that have the same content as JSON.
 _COPIES = {
     "a page of Google Takeout": (b"outer-cell mdl-cell", b"<title>My Activity"),
@@ -38,7 +36,7 @@ def copied_page(file: InputFile) -> str:
 def advice(file: InputFile) -> str:
     """Return what a file is and how it can be read; empty if neither is known."""
     if page := copied_page(file):
-        return page + _JSON
-    if file.suffix in _PAGES | _TEXTS:
+        return f"{page}; order the copy again and choose the format JSON"
+    if file.suffix in _PAGES | {".txt", ".text"}:
         return "text beside the files of another program; import it by its own path"
     return _BY_SUFFIX.get(file.suffix, "")

@@ -60,4 +60,56 @@ BUGS = (
         "(name in _BESIDE_TEXT, len(name), name)",
         "(len(name), name)",
     ),
+    Bug(
+        "tests/sources/test_chat_meta.py::test_a_chat_of_messenger_is_read_with_its_letters_and_its_files",
+        "letters of a chat stay bytes",
+        f"{_SOURCES}/chat/meta.py",
+        'text.encode("latin-1").decode()',
+        "text",
+    ),
+    Bug(
+        "tests/sources/test_chat_meta.py"
+        "::test_instagram_and_messenger_are_two_connections_and_other_files_beside_chats_are_not_taken",
+        "a note beside a chat is shown to a grant for chats",
+        f"{_SOURCES}/chat/meta.py",
+        "file.name.startswith(media) and file.name not in chats",
+        "file.name not in chats",
+    ),
+    Bug(
+        "tests/sources/notes/test_note_exports.py"
+        "::test_a_note_of_keep_is_read_with_its_list_and_its_page_is_no_second_one",
+        "a list of Keep is lost",
+        f"{_SOURCES}/note_exports.py",
+        'or "", *items]',
+        'or ""]',
+    ),
+    Bug(
+        "tests/sources/history/test_history.py::test_activity_is_read_and_each_product_is_a_connection_of_its_own",
+        "a grant for maps shows searches",
+        f"{_SOURCES}/history/media.py",
+        "    part_of=_product,\n",
+        "",
+    ),
+    Bug(
+        "tests/sources/history/test_history.py::test_activity_is_read_and_each_product_is_a_connection_of_its_own",
+        "a search for YouTube is a video that was watched",
+        f"{_SOURCES}/history/media.py",
+        'return _product(file).startswith("YouTube")',
+        'return bool(_product(file)) and b"YouTube" in file.head',
+    ),
+    Bug(
+        "tests/sources/history/test_history.py::test_tracks_and_places_of_gpx_are_read",
+        "a track is called like the file",
+        f"{_SOURCES}/history/gpx.py",
+        "                way = {} if event.name in _WAYS else way\n",
+        "",
+    ),
+    Bug(
+        "tests/sources/documents/test_documents.py"
+        "::test_a_book_that_unpacks_to_more_than_a_document_has_is_cut",
+        "a book unpacks without end",
+        f"{_SOURCES}/documents/office.py",
+        "                left = content.left\n",
+        "",
+    ),
 )

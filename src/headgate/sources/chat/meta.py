@@ -17,13 +17,12 @@ from headgate.sources.protocol import Reject, Row
 
 _HEAD = frozenset({"title", "threadName", "thread_path", "participants.item"})
 _FORMS = ((b'"sender_name"', b'"timestamp_ms"'), (b'"senderName"', b'"threadName"'))
-_FILES = ("photos", "videos", "audio_files", "gifs", "files", "media")
-_FOLDERS = ("photos", "videos", "audio", "gifs", "files", "media")
+_FILES = ("photos", "videos", "audio_files", "audio", "gifs", "files", "media")
 
 
 def _find(service: str, tree: InputTree) -> Iterator[tuple[dict[str, str], list[InputFile]]]:
     chats = {file.name: service for file in tree.files if _service(tree, file) == service}
-    media = tuple(f"{directory(name)}{folder}/" for name in chats for folder in _FOLDERS)
+    media = tuple(f"{directory(name)}{folder}/" for name in chats for folder in _FILES)
     if chats:
         yield chats, [file for file in tree.files if file.name.startswith(media) and file.name not in chats]
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import IO, Any
 from urllib.parse import unquote_plus
 
@@ -13,8 +12,8 @@ from headgate.sources.file_source import FileFormat
 from headgate.sources.formats.json_values import json_rows, object_of, objects_of
 from headgate.sources.formats.texts import one_line
 from headgate.sources.formats.values import OrderedKeys, iso_of, number_of, text_of, without_empty
-from headgate.sources.inputs.tree import InputFile, InputTree
-from headgate.sources.protocol import Certainty, Recognised, Reject, Row
+from headgate.sources.inputs.tree import InputFile
+from headgate.sources.protocol import Reject, Row
 
 _ITEMS = frozenset({"item"})
 _MAX_TEXT = 2000
@@ -152,20 +151,6 @@ _ACTIVITIES = StreamSpec(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ActivityFormat(FileFormat):
-    """My Activity of a Takeout: each product is a connection, so that a grant can show maps and not searches."""
-
-    def detect(self, tree: InputTree) -> Sequence[Recognised]:
-        products: dict[str, list[InputFile]] = {}
-        for file in filter(self.is_of, tree.files):
-            products.setdefault(_product(file), []).append(file)
-        return [
-            Recognised("", f"Google activity: {product}", files, Certainty.EXPORT, variant=self.variant)
-            for product, files in products.items()
-        ]
-
-
 def _product(file: InputFile) -> str:
     """Return what the first entry says that it is of; empty if the file is no list of such entries."""
     is_list = file.suffix == ".json" and file.head.lstrip().startswith(b"[") and b'"time"' in file.head
@@ -201,11 +186,13 @@ def _first(entry: dict[str, Any], *names: str) -> str | None:
 
 
 SPOTIFY = FileFormat("Spotify history", _is_spotify, _read_spotify, "spotify", (_LISTENS,))
-ACTIVITY = ActivityFormat(
-    "My Activity",
+ACTIVITY = FileFormat(
+    "Google activity",
     lambda file: bool(_product(file)) and not _is_youtube(file),
     _read_activity,
     "activity",
     (_ACTIVITIES,),
+    # Each product is a connection, so that a grant can show maps and not searches.
+    part_of=_product,
 )
 YOUTUBE = FileFormat("YouTube history", _is_youtube, _read_youtube, "youtube", (_WATCHED, _SEARCHES))
