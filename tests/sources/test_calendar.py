@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from headgate.model.instants import instant
 from headgate.sources.calendar import recurrence, source
 from headgate.sources.calendar.source import CALENDAR
 from headgate.sources.protocol import Reject, Row
@@ -188,6 +190,16 @@ def test_an_endless_series_is_followed_for_two_years_after_the_file_was_written(
     found = starts("DTSTART;VALUE=DATE:20200227", "RRULE:FREQ=YEARLY")
     assert found == [f"{year}-02-27" for year in range(2020, 2029)]
     assert starts("DTSTART;VALUE=DATE:20200305", "RRULE:FREQ=YEARLY")[-1] == "2027-03-05"
+
+
+def test_a_series_of_an_old_file_is_followed_for_two_years_from_the_month_in_which_it_is_given():
+    old = event("DTSTAMP:20060101T000000Z", "DTSTART;VALUE=DATE:20060220", "RRULE:FREQ=YEARLY")
+    days = set[str]()
+    for day in ("2030-02-03T10:00:00Z", "2030-02-27T10:00:00Z"):
+        tree = replace(tree_with({"a.ics": old}), given_at=instant(day))
+        (found,) = CALENDAR.detect(tree)
+        days.add(by_stream(CALENDAR.read(found, {}))["events"][-1]["starts_at"])
+    assert days == {"2031-02-20"}
 
 
 def test_a_series_that_begins_after_the_file_was_written_is_followed_for_two_years():

@@ -83,10 +83,29 @@ def test_a_file_of_the_export_is_an_attachment():
         ("[31/12/2023, 9:05:06 PM] A: x", "2023-12-31T21:05:06"),
         ("5/4/23, 9:05 PM - A: x", "2023-05-04T21:05:00"),
         ("05/04/23, 21:05 - A: x", "2023-04-05T21:05:00"),
+        ("31.12.2023 klo 21.05.06 - A: x", "2023-12-31T21:05:06"),
+        ("31.12.23 21.05.06: A: x", "2023-12-31T21:05:06"),
+        ("31. 12. 2023 21:05 - A: x", "2023-12-31T21:05:00"),
+        ("2023. 12. 31. 21:05 - A: x", "2023-12-31T21:05:00"),
+        ("2023/12/31 下午9:05 - A: x", "2023-12-31T21:05:00"),
+        ("2023/12/31 凌晨12:05 - A: x", "2023-12-31T00:05:00"),
+        ("2023年12月31日 21:05 - A: x", "2023-12-31T21:05:00"),
+        ("2023. 12. 31. 오후 9:05, A : x", "2023-12-31T21:05:00"),
+        ("31/12/23, ৯:০৫ PM - A: x", "2023-12-31T21:05:00"),
+        ("31.12.23, 21:05 Uhr - A: x", "2023-12-31T21:05:00"),
     ],
 )
 def test_dates_and_clocks_of_many_regions_are_understood(line, time):
     assert times(line) == [time]
+
+
+def test_a_chat_in_a_form_that_is_not_known_is_reported_and_no_note():
+    files = {"WhatsApp Chat with Garden.txt": "On the 31st, in the evening, A wrote x"}
+    assert [found.source for found in detect(tree_with(files), BUILT_IN)] == ["chat"]
+    (reject,) = rejects_of(CHAT, files)
+    assert reject.reason == "No message begins as those of WhatsApp do that are known here."
+    log = {"a.txt": "2024-01-01 10:00:00: INFO: started\n"}
+    assert [found.source for found in detect(tree_with(log), BUILT_IN)] == ["notes"]
 
 
 def test_a_date_later_in_the_file_decides_the_order_of_all():

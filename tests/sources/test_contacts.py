@@ -44,6 +44,7 @@ def test_a_card_of_version_3_is_read_with_everything_in_it():
         "kind": "person",
         "emails": ["tomas@example.org", "t.varga@mill.example"],
         "phones": ["+36 1 555 0100"],
+        "labelled_phones": ["mobile: +36 1 555 0100"],
         "organisation": "Mill Canal Trust, Bridges",
         "job": "Engineer",
         "birthday": "--02-29",
@@ -58,7 +59,7 @@ def test_a_card_of_version_3_is_read_with_everything_in_it():
 def test_quoted_printable_text_of_version_2_is_read_in_its_charset():
     (contact,) = rows_of(CONTACTS, {"old.VCF": TWO.format(photo=CODED)})["contacts"]
     assert (contact["name"], contact["phones"]) == ("Jörg Müller", ["0151 555 0101"])
-    assert contact["notes"] == "Grüße\r\naus Ulm"
+    assert contact["notes"] == "Grüße\naus Ulm"
 
 
 def test_a_file_of_version_4_has_several_cards():
@@ -66,6 +67,33 @@ def test_a_file_of_version_4_has_several_cards():
     assert (aiko["phones"], aiko["birthday"]) == (["+81-3-555-0102"], "1984-04-15")
     assert (aiko["accounts"], aiko["websites"]) == (["xmpp:aiko@chat.example"], ["https://mori.example/"])
     assert (club["kind"], club["photo_url"]) == ("organisation", "https://boats.example/logo.png")
+
+
+def test_phones_dates_and_people_of_a_card_have_their_labels():
+    lines = (
+        "BEGIN:VCARD\r\nVERSION:3.0\r\nFN:Ada\r\nTEL;TYPE=WORK,VOICE:1\r\nTEL;HOME;FAX:2\r\nitem1.TEL:3\r\nTEL:4\r\n"
+        "item1.X-ABLabel:_$!<Mobile>!$_\r\nitem2.X-ABRELATEDNAMES:Bo\r\nitem2.X-ABLabel:_$!<Spouse>!$_\r\n"
+        "RELATED;TYPE=child:Eve\r\nANNIVERSARY:20010203\r\nX-PHONETIC-FIRST-NAME:Eida\r\nEND:VCARD\r\n"
+    )
+    (contact,) = rows_of(CONTACTS, {"a.vcf": lines})["contacts"]
+    assert contact["phones"] == ["1", "2", "3", "4"]
+    assert contact["labelled_phones"] == ["work: 1", "home fax: 2", "mobile: 3"]
+    assert contact["related"] == ["child: Eve", "spouse: Bo"]
+    assert (contact["anniversary"], contact["phonetic_name"]) == ("2001-02-03", "Eida")
+
+
+def test_a_person_of_an_organisation_is_a_person_and_the_organisation_is_none():
+    card = "BEGIN:VCARD\nVERSION:3.0\nFN:{}\nORG:Mill\nEND:VCARD\n"
+    kinds = [
+        rows_of(CONTACTS, {"a.vcf": card.format(name)})["contacts"][0]["kind"] for name in ("Ada", "Mill")
+    ]
+    assert kinds == ["person", "organisation"]
+
+
+def test_a_photo_whose_comma_is_escaped_is_read():
+    card = f"BEGIN:VCARD\nVERSION:4.0\nFN:Ada\nPHOTO:data:image/png;base64\\,{CODED}\nEND:VCARD\n"
+    (row,) = [item for item in items_of(CONTACTS, {"a.vcf": card}) if isinstance(item, Row)]
+    assert row.attachments["photo"] == Attachment(PICTURE, "image/png")
 
 
 def test_a_photo_is_an_attachment_in_every_version():

@@ -33,15 +33,17 @@ from headgate.sources.protocol import Item, Mark, Reject, Row
 from headgate.wiring import live_sources
 from tests.sources import (
     test_calendar as calendars,
+    test_chat_meta as meta,
     test_chat_whatsapp as whatsapp,
     test_contacts as contacts,
     test_conversations as conversations,
 )
-from tests.sources.documents.made import docx, pdf
+from tests.sources.documents.made import RTF, docx, epub, pdf
 from tests.sources.git.repositories import canal
 from tests.sources.history import exports
 from tests.sources.mail.mails import ANSWER, LETTER, mbox
 from tests.sources.money.test_money import CAMT, GERMAN, SGML
+from tests.sources.notes import test_note_exports as exported_notes
 from tests.sources.notes.test_notes import MARKDOWN
 from tests.sources.reading import check_rows, tree_from
 from tests.store.engines import NOW, Driven
@@ -50,15 +52,21 @@ TABLE = "id,name,joined,points\n" + "".join(f"{n},Name {n},2026-03-{n:02d},{n * 
 #: Files of each source; those of git are made by git.
 FILES: Mapping[str, Mapping[str, bytes | str]] = {
     "calendar": {"calendar.ics": calendars.WHOLE},
-    "chat": {"WhatsApp Chat with Garden.txt": whatsapp.ANDROID},
+    "chat": {"WhatsApp Chat with Garden.txt": whatsapp.ANDROID, **meta.FILES},
     "contacts": {"contacts.vcf": contacts.BOOK},
     "conversations": conversations.FILES,
     "git": {},
     "history": exports.FILES,
     "mail": {"Inbox.mbox": mbox(LETTER, ANSWER)},
-    "documents": {"gate.pdf": pdf(b"The lock is closed."), "report.docx": docx()},
+    "documents": {
+        "gate.pdf": pdf(b"The lock is closed."),
+        "report.docx": docx(),
+        "canal.epub": epub(),
+        "weir.rtf": RTF,
+    },
     "money": {"a.ofx": SGML, "b.xml": CAMT, "c.csv": GERMAN},
-    "notes": {"bridge.md": MARKDOWN, "gate.txt": "Closed.", "a/lock.md": "# Lock", "b.html": "<p>Hi</p>"},
+    "notes": {"bridge.md": MARKDOWN, "gate.txt": "Closed.", "a/lock.md": "# Lock", "b.html": "<p>Hi</p>"}
+    | exported_notes.FILES,
     "tables": {"people.csv": TABLE},
 }
 #: The tests that compare what is read with values written by hand or by another program.
@@ -170,7 +178,7 @@ def test_every_find_of_an_export_declares_a_source_that_no_other_connector_has(t
     (tmp_path / "tables" / "b.csv").write_text("id,day\n1,2026-03-01\n")
     jobs = [*jobs_of("tables", tmp_path / "tables"), *jobs_of("history", written(tmp_path, "history"))]
     keys = {job.document["source"]["id"]: job.connector_key for job in jobs}
-    assert len(keys) == len(jobs) == 2 + 5
+    assert len(keys) == len(jobs) == 2 + 7
 
 
 class Killed(Exception):

@@ -51,7 +51,7 @@ def imported(place: Path, path: str, extra: dict[str, str]) -> tuple[Outcome, An
 
 
 def run(store: Driven, path: Path, notes: Path | None = None) -> ImportReport:
-    with FileParser(FileChoice(paths=[path], notes=notes)) as parser:
+    with FileParser(FileChoice(paths=[path], given_at=NOW, notes=notes)) as parser:
         (planned,) = parser.plan().imports
         return store.run(Importer(store.bare, clock=lambda: NOW).run(planned.job))
 
@@ -210,7 +210,7 @@ def test_the_process_has_no_secret_of_the_program_and_no_argument_of_the_data(
     monkeypatch.setenv("MAIL_PASSWORD", "correct-horse")
     pid_file = tmp_path / "pid"
     write(tmp_path / "files", a=f"pid {pid_file}\n" + "line\n" * 50_000)
-    with FileParser(FileChoice(paths=[tmp_path / "files"])) as parser:
+    with FileParser(FileChoice(paths=[tmp_path / "files"], given_at=NOW)) as parser:
         (planned,) = parser.plan().imports
         parts = planned.job.read({}, planned.job.form)
         next(parts)

@@ -11,6 +11,7 @@ from tests.sources import test_calendar as calendars, test_contacts as contacts
 from tests.sources.documents.made import pdf
 from tests.sources.history import exports
 from tests.sources.mail.mails import ANSWER, LETTER, mbox
+from tests.sources.notes import test_note_exports as exported_notes
 
 #: Mail in which no server noted to whom it was delivered, as Gmail exports it.
 SENT, ANSWERED = (
@@ -29,6 +30,9 @@ EVERYTHING = {
     "Location History (Timeline)/Records.json": exports.FILES["Records.json"],
     "Drive/gate.pdf": pdf(b"The lock is closed."),
     "Drive/planks.csv": b"id,length\n1,2.5\n2,3.5\n",
+    "Keep/Shopping.json": exported_notes.FILES["Takeout/Keep/Shopping.json"].encode(),
+    "Keep/Shopping.html": b"<html>For the bridge</html>",
+    "My Activity/Maps/MyActivity.json": exports.FILES["My Activity/Maps/MyActivity.json"],
     "Google Photos/a.jpg": b"\xff\xd8\xff",
 }
 NEW = {
@@ -40,6 +44,8 @@ NEW = {
     "Contacts: Takeout": {"contacts": 4},
     "Documents Takeout": {"documents": 1, "pages": 1},
     "Takeout: planks": {"planks": 2},
+    "Google Keep": {"notes": 1},
+    "Google activity: Maps": {"activities": 2},
 }
 
 
@@ -64,9 +70,10 @@ def test_a_takeout_is_taken_whole_and_a_later_one_adds_only_what_is_new(tmp_path
     first, unknown = added(tmp_path, "takeout-20260301T100000Z-001.zip", EVERYTHING)
     assert first == NEW
     assert unknown == [
-        "Takeout/Google Photos/a.jpg",
+        "Takeout/Google Photos/a.jpg (a picture; only text is read)",
+        "Takeout/Keep/Shopping.html (text beside the files of another program; import it by its own path)",
         "Takeout/Mail/User Settings/Blocked Addresses.json",
-        "Takeout/archive_browser.html",
+        "Takeout/archive_browser.html (text beside the files of another program; import it by its own path)",
     ]
     later = EVERYTHING | {"Mail/All mail Including Spam and Trash.mbox": mbox(SENT, ANSWERED)}
     second, _ = added(tmp_path, "takeout-20260401T100000Z-1-002 (1).zip", later)

@@ -80,6 +80,7 @@ def import_files(
     corrections = _corrections(declare)
     choice = FileChoice(
         paths=paths,
+        given_at=now(),
         source=source,
         name=connection,
         corrections=corrections,
@@ -262,7 +263,8 @@ def watch(
 
 def _imported(settings: Settings, path: Path) -> WatchEvent:
     """Import one entry as `headgate import --yes` does; a bad file is an event, a store that fails is an error."""
-    with FileParser(FileChoice(paths=[path], notes=settings.home / READING_NOTES)) as parser:
+    choice = FileChoice(paths=[path], given_at=now(), notes=settings.home / READING_NOTES)
+    with FileParser(choice) as parser:
         try:
             plan = parser.plan()
         except (InvalidRequest, ResourceLimit) as error:

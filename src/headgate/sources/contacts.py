@@ -10,21 +10,22 @@ from dataclasses import dataclass
 from datetime import date
 from typing import IO, Any
 
-from headgate.model.instants import instant
 from headgate.sources.declaring import StreamSpec, all_but, fields
 from headgate.sources.file_source import FileSource
 from headgate.sources.formats.content_lines import ContentLine, components, properties
-from headgate.sources.formats.values import RowKeys, id_of, without_empty
+from headgate.sources.formats.values import RowKeys, id_of, iso_of, without_empty
 from headgate.sources.inputs.tree import InputFile
 from headgate.sources.protocol import Attachment, Reject, Row
 
 #: A year that Apple writes for birthdays without one.
 _NO_YEAR = "1604"
 _BIRTHDAY = re.compile(r"(\d{4}|--)-?(\d\d)-?(\d\d)(?:T.*|\s.*)?", re.ASCII)
-_STAMP = re.compile(
-    r"(\d{4})-?(\d\d)-?(\d\d)T(\d\d):?(\d\d):?(\d\d)(?:[.,]\d+)?(Z|[+-]\d\d:?\d\d)?", re.ASCII
-)
-_DATA = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w=.-]+)*;base64,", re.IGNORECASE | re.ASCII)
+_DATA = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w=.-]+)*;base64\\?,", re.IGNORECASE | re.ASCII)
+#: What programs write to every number, and says nothing of it.
+_NO_LABELS = frozenset({"voice", "pref", "internet", "text", "other"})
+_LABELS = {"cell": "mobile", "cell work": "work mobile", "work cell": "work mobile", "iphone cell": "iphone"}
+_APPLE_LABEL = re.compile(r"_\$!<(.*)>!\$_")
+_PHONETIC = ("FIRST", "MIDDLE", "LAST")
 _IMAGES = {"JPG": "image/jpeg"}
 _KINDS = {"org": "organisation", "group": "group"}
 
@@ -62,15 +63,21 @@ def _data(card: Mapping[str, list[ContentLine]]) -> dict[str, Any]:
         "kind": _kind(card, name),
         "emails": _texts(card, "EMAIL", "mailto:"),
         "phones": _texts(card, "TEL", "tel:"),
+        "labelled_phones": _labelled(card, "TEL"),
         "accounts": _texts(card, "IMPP"),
         "organisation": organisation,
         "job": _text(card, "TITLE") or _text(card, "ROLE"),
         "birthday": _birthday(card.get("BDAY", ())),
+        "anniversary": _birthday((*card.get("ANNIVERSARY", ()), *card.get("X-ANNIVERSARY", ()))),
+        "related": [*_labelled(card, "RELATED"), *_labelled(card, "X-ABRELATEDNAMES")],
+        "phonetic_name": " ".join(
+            filter(None, (_text(card, f"X-PHONETIC-{part}-NAME") for part in _PHONETIC))
+        ),
         "addresses": [_address(line) for line in card.get("ADR", ()) if _address(line)],
         "websites": _texts(card, "URL"),
         "groups": [item for line in card.get("CATEGORIES", ()) for item in line.items if item],
-        "notes": "\n\n".join(_texts(card, "NOTE")),
-        "updated_at": _time(_text(card, "REV")),
+        "notes": "\n\n".join(_texts(card, "NOTE")).replace("\r\n", "\n"),
+        "updated_at": iso_of(_text(card, "REV")),
         "photo_url": next(
             (
                 line.value
@@ -94,7 +101,11 @@ def _full_name(card: Mapping[str, list[ContentLine]], name: Sequence[str]) -> st
 
 def _kind(card: Mapping[str, list[ContentLine]], name: Sequence[str]) -> str:
     kind = (_text(card, "KIND") or _text(card, "X-ADDRESSBOOKSERVER-KIND") or "").lower()
-    is_company = _text(card, "X-ABSHOWAS") == "COMPANY" or ("ORG" in card and not any(name[:3]))
+    # Without the parts of a name, only the organisation itself is called as the organisation is.
+    is_named = _text(card, "FN") not in {None, ", ".join(filter(None, _parts(card, "ORG", 5)))}
+    is_company = _text(card, "X-ABSHOWAS") == "COMPANY" or (
+        "ORG" in card and not any(name[:3]) and not is_named
+    )
     return _KINDS.get(kind) or ("organisation" if is_company else "person")
 
 
@@ -113,6 +124,23 @@ def _texts(card: Mapping[str, list[ContentLine]], name: str, scheme: str = "") -
     return list(dict.fromkeys(filter(None, bare)))
 
 
+def _labelled(card: Mapping[str, list[ContentLine]], name: str) -> list[str]:
+    """Return the values of a property with what each is: "home fax: +47 1"; those without a word are left out."""
+    own = {
+        line.group: _APPLE_LABEL.sub(lambda label: label[1].lower(), line.text)
+        for line in card.get("X-ABLABEL", ())
+        if line.group
+    }
+    found: list[str] = []
+    for line in card.get(name, ()):
+        types = ",".join(line.parameters.get("TYPE", ())).lower().split(",")
+        label = own.get(line.group) or " ".join(word for word in types if word and word not in _NO_LABELS)
+        value = line.text.removeprefix("tel:").removeprefix("urn:uuid:")
+        if label and value:
+            found.append(f"{_LABELS.get(label, label)}: {value}")
+    return list(dict.fromkeys(found))
+
+
 def _address(line: ContentLine) -> str:
     return ", ".join(part.replace("\n", ", ") for part in line.parts if part)
 
@@ -128,15 +156,6 @@ def _birthday(lines: Sequence[ContentLine]) -> str | None:
     except ValueError:
         return None
     return f"--{month}-{day}" if year in {"--", _NO_YEAR} else f"{year}-{month}-{day}"
-
-
-def _time(text: str | None) -> str | None:
-    match = _STAMP.fullmatch(text or "")
-    if match is None:
-        return None
-    year, month, day, hour, minute, second, zone = match.groups()
-    iso_text = f"{year}-{month}-{day}T{hour}:{minute}:{second}{zone or ''}"
-    return iso_text if instant(iso_text) is not None else None
 
 
 def _photo(line: ContentLine) -> Attachment | None:
@@ -162,16 +181,19 @@ _CARD = frozenset({"VCARD"})
 _SUFFIXES = frozenset({".vcf", ".vcard"})
 _FIELDS = fields(
     "id name given_name family_name nickname kind emails:list phones:list accounts:list organisation job birthday "
-    "addresses:list websites:list groups:list notes updated_at:time photo:file photo_url people:list",
+    "addresses:list websites:list groups:list notes updated_at:time photo:file photo_url people:list "
+    "labelled_phones:list anniversary related:list phonetic_name",
     kind="person, organisation or group.",
     accounts="Addresses for instant messages.",
     job="The title or role in the organisation.",
     birthday="YYYY-MM-DD, or --MM-DD if the year is not known.",
     addresses="Postal addresses, each in one line.",
+    labelled_phones="Each phone that has a label, after it: home, work, mobile, fax.",
+    related="Other people, each after what they are: spouse, child, manager.",
     people="The name and the email addresses, for the search for people.",
 )
 _NAMES = ("id", "name", "given_name", "family_name", "nickname", "kind", "organisation", "job", "groups")
-_REACH = (*_NAMES, "emails", "phones", "accounts", "websites", "people")
+_REACH = (*_NAMES, "emails", "phones", "labelled_phones", "accounts", "websites", "people")
 _CONTACTS = StreamSpec(
     name="contacts",
     label="Contacts",

@@ -105,10 +105,18 @@ class FileFormat:
     #: If its streams are not those of the source: what is added to the connector's key, and the streams.
     variant: str = ""
     streams: Sequence[StreamSpec] = ()
+    #: Names the connection of a file where there may be several; empty: they are all one.
+    part_of: Callable[[InputFile], str] = lambda _: ""
 
     def detect(self, tree: InputTree) -> Sequence[Recognised]:
-        files = [file for file in tree.files if self.is_of(file)]
-        return [Recognised("", self.title, files, Certainty.EXPORT, variant=self.variant)] if files else []
+        parts: dict[str, list[InputFile]] = {}
+        for file in filter(self.is_of, tree.files):
+            parts.setdefault(self.part_of(file), []).append(file)
+        titles = {part: connection_title(self.title, part) for part in parts}
+        return [
+            Recognised("", titles[part], files, Certainty.EXPORT, variant=self.variant)
+            for part, files in parts.items()
+        ]
 
     def read(self, recognised: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
         return read_each(recognised, resume, self.read_file)

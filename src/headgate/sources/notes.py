@@ -21,7 +21,9 @@ from headgate.sources.formats.texts import clean, decode, one_line
 from headgate.sources.formats.values import id_of, path_key
 from headgate.sources.inputs.tree import InputFile, InputTree
 from headgate.sources.mail.html import text_of_html
+from headgate.sources.note_exports import program_of, read_evernote, read_keep
 from headgate.sources.protocol import Certainty, Item, Recognised, Reject, Row, Source
+from headgate.sources.unknown import copied_page
 
 NOTE_STREAM = StreamSpec(
     name="notes",
@@ -138,10 +140,11 @@ MAX_NOTE_BYTES = 4 * 1024 * 1024
 _MARKDOWN = frozenset({".md", ".markdown", ".mdown", ".mkd"})
 _HTML = frozenset({".html", ".htm", ".xhtml"})
 _NOTES = _MARKDOWN | _HTML | {".txt", ".text"}
-#: What lies beside notes: pictures, recordings and documents, but no other program's data.
+#: What lies beside notes: pictures, recordings, documents and tables, but no other program's data.
 _BESIDE = frozenset(
-    {".pdf", ".docx", ".odt", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".heic"}
-    | {".mp3", ".m4a", ".mp4", ".wav", ".css", ".js", ".canvas"}
+    {".pdf", ".docx", ".odt", ".rtf", ".epub", ".pptx", ".odp", ".csv", ".tsv", ".xls", ".xlsx", ".ods"}
+    | {".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".heic", ".bmp", ".tif", ".tiff", ".avif"}
+    | {".mp3", ".m4a", ".mp4", ".wav", ".ogg", ".opus", ".flac", ".mov", ".webm", ".css", ".js", ".canvas"}
 )
 _MAX_LISTED = 200
 _MAX_TITLE = 300
@@ -149,7 +152,6 @@ _FENCED_CODE = re.compile(r"```.*?```|~~~.*?~~~|`[^`\n]*`", re.DOTALL)
 _TAG = re.compile(r"(?<![\w/&#\[(])#([^\W\d][\w/-]{0,99})")
 _WIKI_LINK = re.compile(r"\[\[([^\[\]\n|#]{1,300})")
 _NOTE_LINK = re.compile(r"\]\(<?([^()<>\s]{1,300}\.(?:md|markdown))(?:#[^()\s]{0,300})?>?\)")
-_HEADING = re.compile(r"^#{1,6}[ \t]+(.+?)[ \t]*#*$|^([^\n#>\-\s][^\n]*)\n=+[ \t]*$", re.MULTILINE)
 _CREATED = ("created", "created_at", "date", "date_created", "creation_date")
 _MODIFIED = ("modified", "modified_at", "updated", "updated_at", "lastmod", "last_modified", "date_modified")
 
@@ -164,14 +166,18 @@ class NotesSource(Source):
 
     def detect(self, tree: InputTree) -> Sequence[Recognised]:
         """Take every note; text and HTML only where no other program's data lies beside them."""
+        exports: dict[str, list[InputFile]] = {}
+        for file in tree.files:
+            if program := program_of(file):
+                exports.setdefault(program, []).append(file)
         is_folder_of_notes = all(file.suffix in _NOTES | _BESIDE for file in tree.files)
         wanted = _NOTES if is_folder_of_notes else _MARKDOWN
-        files = [file for file in tree.files if file.suffix in wanted]
-        if not files:
-            return []
+        files = [file for file in tree.files if file.suffix in wanted and not copied_page(file)]
         has_markdown = any(file.suffix in _MARKDOWN for file in files)
         certainty = Certainty.FORMAT if has_markdown else Certainty.GENERIC
-        return [Recognised(self.name, f"Notes {tree.label}", files, certainty, form=self.plain_form)]
+        found = [(program, its, Certainty.EXPORT) for program, its in exports.items()]
+        found += [(f"Notes {tree.label}", files, certainty)] if files else []
+        return [Recognised(self.name, title, its, sure, form=self.plain_form) for title, its, sure in found]
 
     def read(self, recognised: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
         return read_each(recognised, resume, _read)
@@ -185,6 +191,9 @@ NOTES = NotesSource()
 
 
 def _read(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]:
+    if (program := program_of(file)) is not None:
+        yield from (read_keep if program == "Google Keep" else read_evernote)(file, content)
+        return
     raw = content.read(MAX_NOTE_BYTES + 1)
     if len(raw) > MAX_NOTE_BYTES:
         yield Reject(file.name, f"Only its first {MAX_NOTE_BYTES} bytes are read.")
@@ -231,8 +240,15 @@ def _note(
 
 
 def _heading(text: str) -> str | None:
-    match = _HEADING.search(_FENCED_CODE.sub("", text[:20_000]))
-    return (match[1] or match[2]) if match else None
+    """Return the heading that a text begins with: one further down is the title of a part."""
+    fence = _FENCED.match(text[:_MAX_CHARS])
+    text = text[fence.end() :] if fence else text
+    first, under, *_ = [*text[:20_000].lstrip().split("\n", 2), "", ""]
+    if first[:2] in {"# ", "#\t"}:
+        line = first[2:].strip()
+        bare = line.rstrip("#")
+        return line if bare[-1:].strip() else bare.strip()
+    return first if first[:1] not in {"#", ">", "-"} and under.strip() and not under.strip(" \t=") else None
 
 
 def _author(properties: Mapping[str, Any]) -> str | None:

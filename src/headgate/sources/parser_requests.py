@@ -9,6 +9,7 @@ import io
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, nullcontext
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -62,7 +63,8 @@ class ParserState:
 
         if self._plan is None or self._planned != request:
             paths = [Path(os.fsdecode(path)) for path in request.paths]
-            trees = [self._files.enter_context(opened_tree(path)) for path in paths]
+            opened = [self._files.enter_context(opened_tree(path)) for path in paths]
+            trees = [replace(tree, given_at=request.given_at) for tree in opened]
             among = chosen_sources(request.source)
             self._plan = plan_imports(
                 trees, among, name=request.name, corrections=request.corrections, answers=request.answers
@@ -75,6 +77,7 @@ class PlanFiles(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Recognise what is at some paths."""
 
     paths: list[bytes]
+    given_at: int
     source: str | None = None
     name: str | None = None
     corrections: dict[str, Any] | None = None

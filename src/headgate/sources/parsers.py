@@ -30,6 +30,8 @@ from headgate.sources.reading_note import ENDED_WITH_PROGRAM, MOST_TRIES, LastRe
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileChoice:
     paths: Sequence[Path]
+    #: When they were given, in microseconds since 1970.
+    given_at: int
     #: The source that reads them; None: the one that recognises them.
     source: str | None = None
     #: The connection's name; None: the source chooses one.
@@ -48,6 +50,7 @@ class FileParser:
         #: With the files that ended a process while they were recognised.
         self._plan = PlanFiles(
             paths=[os.fsencode(path) for path in choice.paths],
+            given_at=choice.given_at,
             source=choice.source,
             name=choice.name,
             corrections=None if choice.corrections is None else dict(choice.corrections),

@@ -17,6 +17,7 @@ from headgate.sources.inputs.archives import is_archive
 from headgate.sources.inputs.tree import InputFile, InputTree
 from headgate.sources.parts import ImportPart, line_of, most_stored_bytes
 from headgate.sources.protocol import FileQuestion, Item, Recognised, Reject, Row, Source
+from headgate.sources.unknown import advice
 
 PREVIEW_ROWS = 5
 #: How much is read to find rows of every stream.
@@ -215,6 +216,7 @@ def _named(file: InputFile) -> str:
         reason = "empty"
     if not reason and is_archive(file.name):
         reason = "an archive in a directory; import it by its own path"
+    reason = reason or advice(file)
     return f"{file.name} ({reason})" if reason else file.name
 
 

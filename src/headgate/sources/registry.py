@@ -7,6 +7,7 @@ from importlib.metadata import entry_points
 from headgate.errors import InvalidRequest
 from headgate.sources.calendar.source import CALENDAR
 from headgate.sources.chat.imessage import IMESSAGE
+from headgate.sources.chat.meta import INSTAGRAM, MESSENGER
 from headgate.sources.chat.signal import SIGNAL
 from headgate.sources.chat.slack import SLACK
 from headgate.sources.chat.streams import CHANNELS, MEMBERS, MESSAGES
@@ -20,8 +21,9 @@ from headgate.sources.documents.source import DOCUMENTS
 from headgate.sources.file_source import FormatsSource
 from headgate.sources.git import GIT
 from headgate.sources.history.browser import BROWSER
+from headgate.sources.history.gpx import GPX
 from headgate.sources.history.health import HEALTH
-from headgate.sources.history.media import SPOTIFY, YOUTUBE
+from headgate.sources.history.media import ACTIVITY, SPOTIFY, YOUTUBE
 from headgate.sources.history.places import LOCATION
 from headgate.sources.mail.source import MAIL
 from headgate.sources.money.source import MONEY
@@ -35,9 +37,8 @@ GROUP = "headgate.sources"
 LIVE_GROUP = "headgate.live_sources"
 
 
-CHAT = FormatsSource(
-    "chat", "Chat", (SLACK, TELEGRAM, WHATSAPP, SIGNAL, IMESSAGE), (CHANNELS, MESSAGES, MEMBERS), plain_form=2
-)
+_CHATS = (SLACK, TELEGRAM, WHATSAPP, SIGNAL, IMESSAGE, MESSENGER, INSTAGRAM)
+CHAT = FormatsSource("chat", "Chat", _CHATS, (CHANNELS, MESSAGES, MEMBERS), plain_form=2)
 CONVERSATIONS = FormatsSource(
     "conversations",
     "AI conversations",
@@ -45,7 +46,7 @@ CONVERSATIONS = FormatsSource(
     CONVERSATION_STREAMS,
     plain_form=2,
 )
-HISTORY = FormatsSource("history", "History", (BROWSER, SPOTIFY, YOUTUBE, LOCATION, HEALTH))
+HISTORY = FormatsSource("history", "History", (BROWSER, SPOTIFY, YOUTUBE, LOCATION, HEALTH, ACTIVITY, GPX))
 
 BUILT_IN: tuple[Source, ...] = (
     *(CALENDAR, CHAT, CONTACTS, CONVERSATIONS, GIT, HISTORY),

@@ -105,7 +105,7 @@ class Uploads:
 
     async def preview(self, upload_id: str) -> dict[str, Any]:
         """Return what an upload would bring, as JSON."""
-        with FileParser(FileChoice(paths=_given(self._waiting(upload_id)))) as parser:
+        with FileParser(FileChoice(paths=_given(self._waiting(upload_id)), given_at=self._clock())) as parser:
             return await _previewed(await asyncio.to_thread(parser.plan))
 
     async def start(self, upload_id: str, display_name: str | None) -> None:
@@ -178,7 +178,9 @@ class Uploads:
 
     async def _import_from(self, directory: Path, upload: Upload, notes: _ImportNotes) -> dict[str, Any]:
         notes.put(status="reading")
-        choice = FileChoice(paths=_given(directory), source=upload.source, name=upload.display_name)
+        choice = FileChoice(
+            paths=_given(directory), given_at=self._clock(), source=upload.source, name=upload.display_name
+        )
         with FileParser(choice) as parser:
             plan = await asyncio.to_thread(parser.plan)
             if upload.is_dry_run:

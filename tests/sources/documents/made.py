@@ -37,6 +37,25 @@ def odt(content: str = OPEN) -> bytes:
     return archive(**{"content.xml": content, "meta.xml": META})
 
 
+CONTAINER = """<?xml version="1.0"?><container xmlns="urn:c"><rootfiles>
+<rootfile full-path="OEBPS/book.opf" media-type="application/oebps-package+xml"/></rootfiles></container>"""
+PACKAGE = """<?xml version="1.0"?><package xmlns="urn:p" xmlns:dc="urn:dc"><metadata><dc:title>The canal</dc:title>
+<dc:creator>Ines Albrecht</dc:creator><dc:date>2026-01-02</dc:date></metadata><manifest>
+<item id="two" href="text/two.xhtml"/><item id="one" href="text/chapter%20one.xhtml"/></manifest>
+<spine><itemref idref="one"/><itemref idref="two"/></spine></package>"""
+CHAPTER = """<?xml version="1.0"?><!DOCTYPE html><html xmlns="urn:x"><head><title>x</title></head>
+<body><h1>{}</h1><p>Water&nbsp;rises.</p></body></html>"""
+RTF = (
+    rb"{\rtf1\ansi\ansicpg1252{\fonttbl{\f0 Arial;}}\f0 Gr\'fc\'dfe from the \b weir\b0 .\par \u945? second}"
+)
+
+
+def epub(package: str = PACKAGE, **parts: str) -> bytes:
+    chapters = {"chapter one": "Spring", "two": "Summer"}
+    pages = {f"OEBPS/text/{name}.xhtml": CHAPTER.format(title) for name, title in chapters.items()}
+    return archive(**{"META-INF/container.xml": CONTAINER, "OEBPS/book.opf": package, **pages, **parts})
+
+
 def pptx() -> bytes:
     return archive(**{f"ppt/slides/slide{n}.xml": SLIDE.format(n) for n in (1, 10, 2)})
 

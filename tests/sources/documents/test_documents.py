@@ -7,12 +7,32 @@ from headgate.sources.documents import office, pdf as pdf_module
 from headgate.sources.documents.office import DocumentUnreadable
 from headgate.sources.documents.pdf import read_pdf
 from headgate.sources.documents.source import DOCUMENTS
+from headgate.sources.mail.rows import attached_text
 from headgate.sources.protocol import Certainty, Recognised, Row
-from tests.sources.documents.made import OPEN, WORD, archive, docx, odt, pdf, pptx
+from tests.sources.documents.made import (
+    CHAPTER,
+    OPEN,
+    PACKAGE,
+    RTF,
+    WORD,
+    archive,
+    docx,
+    epub,
+    odt,
+    pdf,
+    pptx,
+)
 from tests.sources.reading import check_resume, input_file, only, read_all, rejects_of, rows_of, tree_from
 
 PDF = pdf(b"The lock is closed.", b"", b"Water level \\(low\\)")
-FILES = {"a/plan.pdf": PDF, "b.docx": docx(), "c.odt": odt(), "d.pptx": pptx()}
+FILES = {
+    "a/plan.pdf": PDF,
+    "b.docx": docx(),
+    "c.odt": odt(),
+    "d.pptx": pptx(),
+    "e.epub": epub(),
+    "f.rtf": RTF,
+}
 
 
 def read_anyway(name, content):
@@ -21,6 +41,76 @@ def read_anyway(name, content):
 
 def pages(items):
     return [(row["number"], row["text"]) for row in rows_of(items, "pages")]
+
+
+def test_a_book_is_read_chapter_by_chapter_in_its_order():
+    items = read_all(DOCUMENTS, only(DOCUMENTS, {"e.epub": epub()}))
+    assert pages(items) == [(1, "Spring\n\nWater rises."), (2, "Summer\n\nWater rises.")]
+    (book,) = rows_of(items, "documents")
+    assert (book["title"], book["author"], book["kind"], book["page_count"]) == (
+        "The canal",
+        "Ines Albrecht",
+        "epub",
+        2,
+    )
+
+
+def test_rich_text_is_read_in_its_letters():
+    items = read_all(DOCUMENTS, only(DOCUMENTS, {"f.rtf": RTF}))
+    assert pages(items) == [(1, "Grüße from the weir.\n\u03b1 second")]
+    assert attached_text("f.rtf", "application/rtf", RTF) == pages(items)[0][1]
+    assert attached_text("e.epub", "application/epub+zip", epub()).startswith("Spring")
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (epub(PACKAGE.replace('idref="one"', 'idref="none"')), "It is no such document: KeyError."),
+        (epub(PACKAGE.replace("one.xhtml", "lost.xhtml")), "The rest is broken: KeyError."),
+        (
+            epub(f'<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]>{PACKAGE[21:]}'),
+            "It is no such document: XmlRefused.",
+        ),
+        (archive(**{"META-INF/container.xml": "<container/>"}), "It is no such document: IndexError."),
+        (epub()[:-60], "It is no such document: BadZipFile."),
+        (b"PK\x03\x04", "It is no such document: BadZipFile."),
+    ],
+)
+def test_a_book_that_is_damaged_or_hostile_ends_with_a_reason(content: bytes, reason: str):
+    items = read_anyway("e.epub", content)
+    assert [reject.reason for reject in rejects_of(items)] == [reason]
+    assert len(rows_of(items, "documents")) == 1
+
+
+def test_a_book_that_unpacks_to_more_than_a_document_has_is_cut(monkeypatch):
+    monkeypatch.setattr(office, "_MAX_UNPACKED", 3 * len(CHAPTER))
+    order = "".join('<itemref idref="one"/>' for _ in range(9))
+    items = read_anyway("e.epub", epub(PACKAGE.replace('<itemref idref="one"/>', order)))
+    assert [reject.reason for reject in rejects_of(items)] == ["It unpacks to more than a document has."]
+    assert len(pages(items)) == 2
+
+
+@given(st.binary(max_size=200), st.integers(0, len(RTF)))
+@settings(max_examples=100, deadline=None)
+def test_broken_rich_text_gives_its_text_or_a_reason(noise: bytes, at: int):
+    for content in (
+        RTF[:at] + noise + RTF[at:],
+        b"{\\rtf1" + noise + b"\\u-99999? \\'zz \\bin9999999999 }}}}" + RTF[:at],
+    ):
+        assert rows_of(read_anyway("f.rtf", content), "documents")
+
+
+def test_footnotes_endnotes_and_comments_of_word_stand_after_its_text():
+    noted = '<w:x xmlns:w="urn:w"><w:p><w:r><w:t>{}</w:t></w:r></w:p></w:x>'
+    parts = {f"word/{name}.xml": noted.format(name[:3]) for name in ("endnotes", "comments")}
+    empty = '<w:x xmlns:w="urn:w"><w:p><w:r><w:separator/></w:r></w:p></w:x>'
+    content = archive(**{"word/document.xml": WORD, "word/footnotes.xml": empty, **parts})
+    assert [text for _, text in pages(read_anyway("a.docx", content))][2:] == [
+        "Comments\ncom",
+        "Endnotes\nend",
+    ]
+    (reject,) = rejects_of(read_anyway("a.docx", archive(**parts)))
+    assert reject.reason == "It has no text."
 
 
 def test_a_pdf_is_read_page_by_page_and_attached():

@@ -180,6 +180,25 @@ def database(script: str) -> bytes:
         return path.read_bytes()
 
 
+ACTIVITY = [
+    {
+        "header": "Maps",
+        "title": "Searched for lock caf\u00e9",
+        "titleUrl": "https://www.google.com/maps/search/?q=lock+caf%C3%A9&hl=en",
+        "time": "2026-03-01T08:00:00.123Z",
+        "details": [{"name": "From your device"}],
+    },
+    {"header": "Maps", "title": "Viewed Weir on YouTube", "time": "2026-03-01T09:00:00Z"},
+    {"header": "Maps", "title": "No time"},
+]
+GPX = b"""<?xml version="1.0"?><gpx xmlns="http://www.topografix.com/GPX/1/1" version="1.1">
+<metadata><name>Sunday</name><time>2026-03-01T07:00:00Z</time></metadata>
+<wpt lat="52.5" lon="13.4"><name>Weir</name><type>Landmark</type></wpt>
+<trk><name>Along the canal</name><type>running</type><trkseg>
+<trkpt lat="52.50" lon="13.40"><ele>30</ele><time>2026-03-01T08:00:00Z</time></trkpt>
+<trkpt lat="52.51" lon="13.40"><time>2026-03-01T08:05:00Z</time></trkpt>
+<trkpt lat="200" lon="13.40"><time>2026-03-01T08:06:00Z</time></trkpt></trkseg></trk>
+<rte><name>Planned</name><rtept lat="52.5" lon="13.4"/></rte></gpx>"""
 FILES = {
     "Default/History": database(CHROME),
     "Chrome/History.json": msgspec.json.encode(CHROME_TAKEOUT),
@@ -193,6 +212,8 @@ FILES = {
     "Timeline.json": msgspec.json.encode(PHONE),
     "location-history.json": msgspec.json.encode(IPHONE),
     "export.xml": HEALTH,
+    "My Activity/Maps/MyActivity.json": msgspec.json.encode(ACTIVITY),
+    "canal.gpx": GPX,
 }
 VARIANTS = {
     "Default/History": "browser",
@@ -207,4 +228,6 @@ VARIANTS = {
     "Timeline.json": "location",
     "location-history.json": "location",
     "export.xml": "health",
+    "My Activity/Maps/MyActivity.json": "activity",
+    "canal.gpx": "gpx",
 }

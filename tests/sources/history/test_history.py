@@ -6,7 +6,7 @@ from hypothesis import given, settings, strategies as st
 
 from headgate.sources.protocol import Certainty, Recognised
 from headgate.sources.registry import HISTORY
-from tests.sources.history.exports import CHROME, FILES, HEALTH, VARIANTS, database
+from tests.sources.history.exports import CHROME, FILES, GPX, HEALTH, VARIANTS, database
 from tests.sources.reading import check_resume, input_file, read_all, rejects_of, rows_of, stored, tree_from
 
 
@@ -145,6 +145,50 @@ def test_positions_places_and_trips_of_every_shape_are_read():
     iphone = read_anyway("location-history.json")
     (trip,), (position,) = rows_of(iphone, "trips"), rows_of(iphone, "positions")
     assert (trip["metres"], position["at"]) == (120.5, "2026-03-01T08:05:00Z")
+
+
+def test_activity_is_read_and_each_product_is_a_connection_of_its_own():
+    search = msgspec.json.encode(
+        [{"header": "Search", "title": "Searched for YouTube", "time": "2026-03-01T08:00:00Z"}]
+    )
+    maps = FILES["My Activity/Maps/MyActivity.json"]
+    found = HISTORY.detect(tree_from({"a/Maps/MyActivity.json": maps, "a/Search/MyActivity.json": search}))
+    assert {one.title: [file.name for file in one.files] for one in found} == {
+        "Google activity: Maps": ["a/Maps/MyActivity.json"],
+        "Google activity: Search": ["a/Search/MyActivity.json"],
+    }
+    items = read_all(HISTORY, found[0])
+    first, second = rows_of(items)
+    assert first == {
+        "id": first["id"],
+        "title": "Searched for lock café",
+        "query": "lock café",
+        "product": "Maps",
+        "url": "https://www.google.com/maps/search/?q=lock+caf%C3%A9&hl=en",
+        "about": "From your device",
+        "at": "2026-03-01T08:00:00.123000Z",
+    }
+    assert (second["title"], "query" in second, len(rejects_of(items))) == (
+        "Viewed Weir on YouTube",
+        False,
+        1,
+    )
+
+
+def test_tracks_and_places_of_gpx_are_read():
+    items = read_all(HISTORY, HISTORY.detect(tree_from({"canal.gpx": GPX}))[0])
+    (track,) = rows_of(items, "trips")
+    assert (track["name"], track["kind"], track["metres"]) == (
+        "Along the canal",
+        "running",
+        pytest.approx(1112, abs=1),
+    )
+    assert (track["started_at"], track["ended_at"]) == ("2026-03-01T08:00:00Z", "2026-03-01T08:05:00Z")
+    assert (track["start_latitude"], track["end_latitude"]) == (52.5, 52.51)
+    assert [row["latitude"] for row in rows_of(items, "positions")] == [52.5, 52.51]
+    (place,) = rows_of(items, "places")
+    assert (place["name"], place["latitude"], place.get("started_at")) == ("Weir", 52.5, None)
+    assert [reject.reason for reject in rejects_of(items)] == ["A track or route has no times."]
 
 
 def test_measurements_and_workouts_are_read():

@@ -59,6 +59,17 @@ def test_a_maildir_gives_folders_and_flags(tmp_path):
     }
 
 
+def test_a_message_in_a_maildir_may_have_any_name(tmp_path):
+    write(
+        tmp_path / "Lists",
+        **{"cur/mail1": LETTER, "cur/b.eml": ANSWER, "cur/readme": b"Note: no mail\n\nhello"},
+    )
+    assert {(row["folder"], row["subject"]) for row in rows_of(tmp_path)} == {
+        ("Lists", "The bridge"),
+        ("Lists", "Re: The bridge"),
+    }
+
+
 def test_single_messages_are_read_with_their_directory_as_folder(tmp_path):
     write(tmp_path, **{"Work/a.eml": LETTER, "b.eml": ANSWER, "empty.eml": b""})
     assert [row["folder"] for row in rows_of(tmp_path)] == ["Work", None]

@@ -195,6 +195,22 @@ def test_people_in_a_header_that_breaks_the_rules_are_found(tmp_path):
     assert any("ada@example.org" in one for one in read_one(tmp_path, raw)["to"])
 
 
+@pytest.mark.parametrize(
+    ("line", "people"),
+    [
+        (b"root@host (Cron Daemon)", ["Cron Daemon <root@host>"]),
+        (b"root (Cron Daemon)", ["Cron Daemon <root>"]),
+        (b"jdoe at example.org (John Doe)", ["John Doe <jdoe@example.org>"]),
+        (b"a@x.org (Bo (junior)), Ada (at work) <b@x.org>", ["Bo (junior) <a@x.org>", "Ada <b@x.org>"]),
+        (b"Bo <bo(his)@x.org(host)>", ["Bo <bo@x.org>"]),
+        (b"undisclosed-recipients:;", []),
+        (b"Undisclosed recipients: ;", []),
+    ],
+)
+def test_people_in_old_forms_have_their_names(tmp_path, line, people):
+    assert read_one(tmp_path, with_header(b"Cc: " + line))["cc"] == people
+
+
 def test_a_file_read_twice_gives_the_same_rows(tmp_path):
     path = tmp_path / "Inbox.mbox"
     path.write_bytes(mbox(LETTER, ANSWER))

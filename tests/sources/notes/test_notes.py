@@ -78,7 +78,10 @@ def test_a_folder_of_notes_is_read():
     ("text", "title"),
     [
         ("# Heading #\n", "Heading"),
-        ("Text\n\n## Second\n", "Second"),
+        ("Text\n\n# Second\n", "name"),
+        ("## Shiny new things\n\n- a\n", "name"),
+        ("\n# C#\ntext", "C#"),
+        ("#tag of mine\n", "name"),
         ("Under\n=====\n", "Under"),
         ("no heading", "name"),
         ("", "name"),
@@ -88,7 +91,7 @@ def test_a_folder_of_notes_is_read():
         ("---\n\nA rule, and prose: no properties\n\n---\n# Prose", "Prose"),
     ],
 )
-def test_the_title_is_the_property_or_the_first_heading_or_the_name(text, title):
+def test_the_title_is_the_property_or_the_heading_that_begins_the_note_or_the_name(text, title):
     assert notes({"name.md": text.encode()})["name.md"]["title"] == title
 
 
@@ -98,6 +101,12 @@ def test_text_and_pages_are_left_out_where_another_program_has_its_data():
     (found,) = NOTES.detect(tree_from({**export, "note.md": b"x"}))
     assert [file.name for file in found.files] == ["note.md"]
     assert NOTES.detect(tree_from({"a.txt": b"x", "a.png": b"x"}))[0].certainty is Certainty.GENERIC
+
+
+@pytest.mark.parametrize("other", ["b.csv", "b.ogg", "b.xlsx", "b.mov"])
+def test_text_and_pages_beside_tables_and_recordings_are_notes(other: str):
+    (found,) = NOTES.detect(tree_from({"a.txt": b"x", "c.html": b"<p>x", other: b"x,y"}))
+    assert {file.name for file in found.files} == {"a.txt", "c.html"}
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,11 @@ changed one by one, and for the time when it was written, from which the future 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import IO
+from functools import partial
+from typing import IO, Any
 
 from headgate.model.declaration import WITH_OFFSETS
 from headgate.sources.calendar.events import (
@@ -24,11 +25,11 @@ from headgate.sources.calendar.events import (
 from headgate.sources.calendar.recurrence import RuleBudget, starts_of_rule
 from headgate.sources.calendar.zones import CalendarTime, ZoneTable, read_time
 from headgate.sources.declaring import StreamSpec, all_but, fields
-from headgate.sources.file_source import FileSource
+from headgate.sources.file_source import FileSource, read_each
 from headgate.sources.formats.content_lines import Component, components, content_line
 from headgate.sources.formats.values import clean
-from headgate.sources.inputs.tree import InputFile
-from headgate.sources.protocol import Reject, Row
+from headgate.sources.inputs.tree import InputFile, InputTree
+from headgate.sources.protocol import Item, Recognised, Reject, Row
 
 _EVENT_FIELDS = fields(
     "id title calendar starts_at:time ends_at:time all_day:boolean time_zone location description organizer "
@@ -205,4 +206,17 @@ def _series(
             yield Row("events", event.record(start, start), place=place)
 
 
-CALENDAR = FileSource("calendar", "Calendar", (EVENTS, TASKS), _is_calendar, read_calendar, plain_form=2)
+class CalendarSource(FileSource):
+    """Calendars in files; their series are followed from the month in which they were given."""
+
+    def detect(self, tree: InputTree) -> Sequence[Recognised]:
+        given = None if tree.given_at is None else _EPOCH + timedelta(microseconds=tree.given_at)
+        # A month, so that an import which goes on the next day finds what the first one counted.
+        month = given and datetime(given.year, given.month, 1)  # noqa: DTZ001 - a local time
+        return [replace(found, facts={"now": month}) for found in super().detect(tree)]
+
+    def read(self, recognised: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
+        return read_each(recognised, resume, partial(read_calendar, now=recognised.facts["now"]))
+
+
+CALENDAR = CalendarSource("calendar", "Calendar", (EVENTS, TASKS), _is_calendar, read_calendar, plain_form=2)

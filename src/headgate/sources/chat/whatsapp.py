@@ -7,6 +7,7 @@ number beyond 12 decides, else the order in which fewer messages go back in time
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -25,8 +26,11 @@ _HEADER_CHARS = 64
 _MARKS = "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\ufeff"
 _SPACES = {0x202F: " ", 0xA0: " ", 0x2009: " "}
 _HEADER = re.compile(
-    rf"[{_MARKS}]*\[?(\d{{1,4}})([./-])(\d{{1,2}})\2 ?(\d{{1,4}})\.?,? (?:at |um |à |a las )?"
-    r"(\d{1,2})[:.](\d\d)(?:[:.](\d\d))?(?: ?([AaPp])\.? ?[Mm]\.?)?(?:\] | [-\u2013] )",
+    rf"[{_MARKS}]*\[?(\d{{1,4}})([./-]|年) ?(\d{{1,2}})(?:\2|月) ?(\d{{1,4}})(?:\.|日)?,? "
+    r"(?:at |um |à |a las |klo |kl\.? |в |o )?(?:(上午|早上|凌晨|오전|午前)|(下午|晚上|中午|오후|午後))? ?"
+    r"(\d{1,2})[:.](\d\d)(?:[:.](\d\d))?(?: ?([AaPp])\.? ?[Mm]\.?| Uhr)?"
+    # Two more ends: of old Finnish exports, whose clock has points, and of Korean ones.
+    r"(?:\] | [-\u2013] |(?<=\.\d\d): (?=[^:]{1,60}: )|, (?=[^:]{1,60} : ))",
     re.ASCII,
 )
 _AUTHOR = re.compile(r"([^:]{1,120}):(?: (.*)|$)", re.DOTALL)
@@ -76,8 +80,9 @@ class _Open:
 
 
 def _find(tree: InputTree) -> Iterator[tuple[dict[str, str], list[InputFile]]]:
-    """Recognise texts whose first line is the header of a message."""
-    chats = [file for file in tree.files if file.suffix == ".txt" and _is_chat(file)]
+    """Recognise texts that WhatsApp names, or whose first line is the header of a message."""
+    texts = [file for file in tree.files if file.suffix == ".txt"]
+    chats = [file for file in texts if _CHAT_NAME.fullmatch(file.stem) or _is_chat(file)]
     folders = {directory(file.name) for file in chats}
     near = (file for file in tree.files if directory(file.name) in folders)
     if chats:
@@ -109,6 +114,9 @@ class _Chat:
         self._time: datetime | None = None
 
     def read(self, content: IO[bytes]) -> Iterator[Row | Reject]:
+        if not _is_chat(self._file):
+            yield Reject(self._file.name, "No message begins as those of WhatsApp do that are known here.")
+            return
         order = _order(self._file)
         channel = {"id": self._id, "name": self._name, "service": "WhatsApp", "kind": "chat"}
         yield Row("channels", channel, place=self._file.name)
@@ -159,13 +167,20 @@ def _continue(message: _Open, text: str) -> None:
 
 
 def _header(text: str) -> _Header | None:
-    match = _HEADER.match(text[:_HEADER_CHARS].translate(_SPACES))
+    beginning = text[:_HEADER_CHARS].translate(_SPACES)
+    match = _HEADER.match(beginning if beginning.isascii() else "".join(map(_digit, beginning)))
     if match is None:
         return None
-    first, mark, second, third, hour, minute, seconds, half = match.groups()
+    first, mark, second, third, morning, later, hour, minute, seconds, half = match.groups()
+    half = half or ("A" if morning else "P" if later else None)
     hours = int(hour) if half is None else int(hour) % 12 + (12 if half in "Pp" else 0)
     clock = (hours, int(minute), int(seconds or 0))
     return _Header(int(first), int(second), int(third), mark == ".", half is not None, clock, match.end())
+
+
+def _digit(character: str) -> str:
+    """Write the digits of every script as those of ASCII."""
+    return str(unicodedata.decimal(character)) if character.isdecimal() else character
 
 
 def _time(header: _Header, order: str) -> datetime | None:

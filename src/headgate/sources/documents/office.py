@@ -1,19 +1,38 @@
-"""The text of Word, PowerPoint and OpenDocument files (XML inside a zip file), and the pages that every document becomes."""
+"""The text of Word, PowerPoint, OpenDocument and EPUB files (XML inside a zip file), and the pages that every document becomes."""
 
 from __future__ import annotations
 
 import io
+import posixpath
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import IO
+from itertools import chain
+from typing import IO, Any, cast
+from urllib.parse import unquote
+
+from striprtf import striprtf
 
 from headgate.model.instants import instant, iso
-from headgate.sources.formats.texts import clean, one_line
+from headgate.sources.formats.texts import clean, decode, one_line
 from headgate.sources.formats.xml_events import XmlEnd, XmlEvent, XmlRefused, XmlStart, xml_events
+from headgate.sources.mail.html import text_of_html
 
+_rtf = cast("Any", striprtf)
+_OPEN_TYPE = "application/vnd.oasis.opendocument"
+_OFFICE_TYPE = "application/vnd.openxmlformats-officedocument"
+#: What documents are called in mail, by the ending of their names.
+TYPES = {
+    ".pdf": "application/pdf",
+    ".docx": f"{_OFFICE_TYPE}.wordprocessingml.document",
+    ".pptx": f"{_OFFICE_TYPE}.presentationml.presentation",
+    ".odt": f"{_OPEN_TYPE}.text",
+    ".odp": f"{_OPEN_TYPE}.presentation",
+    ".epub": "application/epub+zip",
+    ".rtf": "application/rtf",
+}
 MAX_PAGES = 5000
 #: A page of a file that has no pages; also the most that is read of one that has.
 PAGE_CHARS = 20_000
@@ -80,11 +99,21 @@ _BROKEN = (
     OSError,
     EOFError,
     ValueError,
-    KeyError,
+    LookupError,
     RuntimeError,
     NotImplementedError,
 )
-_WORD = re.compile(r"word/document\d*\.xml")
+_WORD = re.compile(r"word/(?:document\d*|footnotes|endnotes|comments)\.xml")
+#: What Word has beside its text stands on pages after it.
+_BESIDE_TEXT = {
+    "word/footnotes.xml": "Footnotes",
+    "word/endnotes.xml": "Endnotes",
+    "word/comments.xml": "Comments",
+}
+#: What costs the parser of RTF a step for each digit of a picture, and time with the square of the links in a line.
+_COSTLY = re.compile(rb"[0-9A-F\r\n]{400,}|HYPERLINK", re.IGNORECASE)
+_FIELD = re.compile(rb"({\\field)", re.IGNORECASE)
+_MAX_RICH_CHARS = 4_000_000
 _SLIDE = re.compile(r"ppt/slides/slide\d+\.xml")
 _OPEN = re.compile(r"content\.xml")
 #: Elements that end a line, in all formats.
@@ -126,28 +155,64 @@ def read_office(content: bytes, suffix: str) -> tuple[DocumentFacts, Iterator[Pa
         DocumentUnreadable: it is no such file.
     """
     try:
+        if suffix == ".rtf":
+            return DocumentFacts(), _rich_text(content)
         archive = zipfile.ZipFile(io.BytesIO(content))
-        wanted = _WORD if suffix == ".docx" else _SLIDE if suffix == ".pptx" else _OPEN
-        parts = sorted(
-            (name for name in archive.namelist() if wanted.fullmatch(name)),
-            key=lambda name: (len(name), name),
-        )
+        facts, parts = _book(archive) if suffix == ".epub" else _parts(archive, suffix)
     except _BROKEN as error:
         raise DocumentUnreadable(f"It is no such document: {type(error).__name__}.") from None
-    if not parts:
+    if not parts or parts[0] in _BESIDE_TEXT:
         raise DocumentUnreadable("It has no text.")
-    return _facts(archive), _pages(archive, parts[:_MAX_PARTS], is_open=wanted is _OPEN)
+    return _facts(archive, facts), _pages(archive, parts[:_MAX_PARTS], suffix)
 
 
-def _pages(archive: zipfile.ZipFile, parts: list[str], *, is_open: bool) -> Iterator[PageText]:
+def _rich_text(content: bytes) -> Iterator[PageText]:
+    plain = _FIELD.sub(rb"\n\1", _COSTLY.sub(b"", content)).decode("cp1252", "replace")
+    try:
+        text: str = _rtf.rtf_to_text(plain[:_MAX_RICH_CHARS], errors="replace")
+    except _BROKEN as error:
+        raise DocumentUnreadable(f"It is no such document: {type(error).__name__}.") from None
+    pages = PageBuilder()
+    yield from chain(pages.add(text), pages.end())
+    if len(plain) > _MAX_RICH_CHARS:
+        raise DocumentUnreadable(f"Only its first {_MAX_RICH_CHARS} characters are read.")
+
+
+def _parts(archive: zipfile.ZipFile, suffix: str) -> tuple[str, list[str]]:
+    """Name the part with the facts, and those with text in their order."""
+    wanted = {".docx": _WORD, ".pptx": _SLIDE}.get(suffix, _OPEN)
+    names = archive.namelist()
+    facts = "docProps/core.xml" if "docProps/core.xml" in names else "meta.xml"
+    parts = filter(wanted.fullmatch, names)
+    return facts, sorted(parts, key=lambda name: (name in _BESIDE_TEXT, len(name), name))
+
+
+def _book(archive: zipfile.ZipFile) -> tuple[str, list[str]]:
+    """Name the same parts of a book (EPUB): its package has its facts, and says which parts follow each other."""
+    package = _elements(archive, "META-INF/container.xml", "rootfile")[0]["full-path"]
+    folder = posixpath.dirname(package)
+    files = {item["id"]: unquote(item["href"]) for item in _elements(archive, package, "item")}
+    order = (files[item["idref"]] for item in _elements(archive, package, "itemref"))
+    return package, [posixpath.join(folder, name) for name in order]
+
+
+def _elements(archive: zipfile.ZipFile, part: str, name: str) -> list[Mapping[str, str]]:
+    with archive.open(part) as packed:
+        events = xml_events(io.BytesIO(packed.read(_MAX_FACTS_BYTES)))
+        return [event.attributes for event in events if isinstance(event, XmlStart) and event.name == name]
+
+
+def _pages(archive: zipfile.ZipFile, parts: list[str], suffix: str) -> Iterator[PageText]:
     pages = PageBuilder()
     left = _MAX_UNPACKED
     try:
         for part in parts:
             with archive.open(part) as packed:
                 content = _LimitedPart(packed, left)
-                for event in _seen(xml_events(content)):  # pyright: ignore[reportArgumentType] - only read is used
-                    yield from _take(pages, event, is_open=is_open)
+                if suffix == ".epub":
+                    yield from pages.add(text_of_html(decode(content.read(left + 1)))[0])
+                else:
+                    yield from _marked(pages, content, part, is_open=suffix not in {".docx", ".pptx"})
                 left = content.left
             yield from pages.end()
     except DocumentUnreadable:
@@ -158,6 +223,15 @@ def _pages(archive: zipfile.ZipFile, parts: list[str], *, is_open: bool) -> Iter
             str(error) if isinstance(error, XmlRefused) else f"The rest is broken: {type(error).__name__}."
         )
         raise DocumentUnreadable(reason) from None
+
+
+def _marked(pages: PageBuilder, content: _LimitedPart, part: str, *, is_open: bool) -> Iterator[PageText]:
+    heading = _BESIDE_TEXT.get(part, "")
+    for event in _seen(xml_events(content)):  # pyright: ignore[reportArgumentType] - only read is used
+        if heading and isinstance(event, XmlEnd) and event.name == "t":
+            yield from pages.add(f"{heading}\n")
+            heading = ""
+        yield from _take(pages, event, is_open=is_open)
 
 
 def _seen(events: Iterator[XmlEvent]) -> Iterator[XmlEvent]:
@@ -193,10 +267,9 @@ def _take(pages: PageBuilder, event: XmlEvent, *, is_open: bool) -> Iterator[Pag
         yield from pages.add(event.text)
 
 
-def _facts(archive: zipfile.ZipFile) -> DocumentFacts:
+def _facts(archive: zipfile.ZipFile, name: str) -> DocumentFacts:
     properties: dict[str, str | None] = {}
     try:
-        name = "docProps/core.xml" if "docProps/core.xml" in archive.namelist() else "meta.xml"
         with archive.open(name) as packed:
             for event in xml_events(io.BytesIO(packed.read(_MAX_FACTS_BYTES))):
                 if isinstance(event, XmlEnd) and event.name in _FACTS:

@@ -9,7 +9,7 @@ from typing import IO, Any
 
 from headgate.model.instants import iso
 from headgate.sources.declaring import StreamSpec, fields
-from headgate.sources.documents.office import DocumentFacts, DocumentUnreadable, PageText, read_office
+from headgate.sources.documents.office import TYPES, DocumentFacts, DocumentUnreadable, PageText, read_office
 from headgate.sources.documents.pdf import read_pdf
 from headgate.sources.file_source import FileSource
 from headgate.sources.formats.texts import clean, one_line
@@ -19,15 +19,6 @@ from headgate.sources.protocol import Attachment, Reject, Row
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
 _BEGINNING_CHARS = 500
-_OPEN = "application/vnd.oasis.opendocument"
-_OFFICE = "application/vnd.openxmlformats-officedocument"
-_TYPES = {
-    ".pdf": "application/pdf",
-    ".docx": f"{_OFFICE}.wordprocessingml.document",
-    ".pptx": f"{_OFFICE}.presentationml.presentation",
-    ".odt": f"{_OPEN}.text",
-    ".odp": f"{_OPEN}.presentation",
-}
 _DOCUMENTS = StreamSpec(
     name="documents",
     label="Documents",
@@ -64,8 +55,11 @@ _PAGES = StreamSpec(
 
 
 def _is_document(file: InputFile) -> bool:
-    is_pdf = file.suffix == ".pdf" and b"%PDF-" in file.head[:1024]
-    return is_pdf or (file.suffix in _TYPES.keys() - {".pdf"} and file.head.startswith(b"PK\x03\x04"))
+    if file.suffix == ".pdf":
+        return b"%PDF-" in file.head[:1024]
+    return file.suffix in TYPES and file.head.startswith(
+        b"{\\rtf" if file.suffix == ".rtf" else b"PK\x03\x04"
+    )
 
 
 def _read(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]:
@@ -98,7 +92,7 @@ def _document(
     except DocumentUnreadable as error:
         yield Reject(file.name, str(error))
     whole = without_empty({**data, "page_count": count, "size_bytes": len(raw), "beginning": beginning})
-    yield Row("documents", whole, {"file": Attachment(raw, _TYPES[file.suffix])}, file.name)
+    yield Row("documents", whole, {"file": Attachment(raw, TYPES[file.suffix])}, file.name)
 
 
 def _about(file: InputFile, facts: DocumentFacts) -> dict[str, Any]:

@@ -22,7 +22,7 @@ _PARAMETER_CHARS = 200
 _DELIMITER = re.compile(rb"\s*(?:[A-Za-z0-9-]{1,40}\.)?(BEGIN|END)\s*:(.*)", re.IGNORECASE | re.DOTALL)
 #: A line without parameters, as most are.
 _PLAIN = re.compile(r"([A-Za-z0-9_-]+):")
-_NAME = re.compile(r"(?:[A-Za-z0-9_-]+\.)?([A-Za-z0-9_-]+)")
+_NAME = re.compile(r"(?:([A-Za-z0-9_-]+)\.)?([A-Za-z0-9_-]+)")
 _PARAMETER = re.compile(r';\s*([A-Za-z0-9_-]+)(?:=((?:"[^"]*"|[^";:,]*)(?:,(?:"[^"]*"|[^";:,]*))*))?')
 _PARAMETER_VALUE = re.compile(r'"([^"]*)"|([^",]+)')
 _CARET = {"^n": "\n", "^'": '"', "^^": "^"}
@@ -39,6 +39,8 @@ class ContentLine:
     name: str
     parameters: Mapping[str, Sequence[str]]
     value: str
+    #: By which lines belong together, as in ``item1.TEL``; empty for most.
+    group: str = ""
 
     def parameter(self, name: str) -> str | None:
         return next(iter(self.parameters.get(name, ())), None)
@@ -111,7 +113,9 @@ def content_line(text: str) -> ContentLine | None:
         at = parameter.end()
     if text[at : at + 1] != ":":
         return None
-    return _without_quoting(ContentLine(name.group(1).upper(), parameters, text[at + 1 :]))
+    return _without_quoting(
+        ContentLine(name.group(2).upper(), parameters, text[at + 1 :], name.group(1) or "")
+    )
 
 
 def properties(lines: Sequence[str]) -> Iterator[ContentLine]:

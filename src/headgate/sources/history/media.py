@@ -1,10 +1,11 @@
-"""What was played: the listening history of Spotify, and the videos and searches of YouTube in a Takeout."""
+"""What was played and done: Spotify's listening history, and the videos, searches and other activity of a Takeout."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from typing import IO, Any
+from urllib.parse import unquote_plus
 
 from headgate.sources.declaring import StreamSpec, fields
 from headgate.sources.file_source import FileFormat
@@ -96,6 +97,8 @@ def _listen(keys: OrderedKeys, entry: dict[str, Any]) -> list[Row]:
     return [Row("listens", without_empty(data))]
 
 
+_PRODUCT = re.compile(rb'"header":\s*"([^"\\]{1,100})"')
+_QUERY = re.compile(r"[?&](?:q|query)=([^&#]{1,2000})")
 _WATCHED_BEFORE = re.compile(r"^(?:Watched|Viewed|Angesehen:|Vous avez regardé|Has visto|Hai guardato)\s+")
 _SEARCHED_BEFORE = re.compile(
     r"^(?:Searched for|Gesucht nach:?|Vous avez recherché|Has buscado|Hai cercato)\s+"
@@ -104,9 +107,7 @@ _AFTER = re.compile(r"\s+(?:angesehen|gesucht)$")
 
 
 def _is_youtube(file: InputFile) -> bool:
-    head = file.head
-    is_list = file.suffix == ".json" and head.lstrip().startswith(b"[")
-    return is_list and b'"header"' in head and b"YouTube" in head and b'"time"' in head
+    return _product(file).startswith("YouTube")
 
 
 def _read_youtube(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]:
@@ -134,9 +135,64 @@ def _video(keys: OrderedKeys, entry: dict[str, Any]) -> list[Row]:
     return [Row("watched_videos", without_empty(data))]
 
 
+_ACTIVITIES = StreamSpec(
+    name="activities",
+    label="Activity",
+    detail="One thing that was done in a product of Google: a search, a page, a place that was looked up.",
+    fields=fields(
+        "id title query product url about at:time", query="What was searched for, if it was a search."
+    ),
+    time="at",
+    times="UTC",
+    title="title",
+    words=("title", "query", "about"),
+    groups=("product",),
+    is_append_only=True,
+)
+
+
+def _product(file: InputFile) -> str:
+    """Return what the first entry says that it is of; empty if the file is no list of such entries."""
+    is_list = file.suffix == ".json" and file.head.lstrip().startswith(b"[") and b'"time"' in file.head
+    match = _PRODUCT.search(file.head) if is_list else None
+    return match[1].decode("utf-8", "replace") if match else ""
+
+
+def _read_activity(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]:
+    keys = OrderedKeys()
+    return json_rows(file, content, _ITEMS, lambda _, entry: _activity(keys, entry))
+
+
+def _activity(keys: OrderedKeys, entry: dict[str, Any]) -> list[Row]:
+    at, title, url = iso_of(entry.get("time")), _first(entry, "title"), _first(entry, "titleUrl")
+    if at is None or title is None:
+        return []
+    about = [*objects_of(entry.get("subtitles")), *objects_of(entry.get("details"))]
+    query = _QUERY.search(url or "")
+    data = {
+        "id": keys.key(at, title, url),
+        "title": title,
+        "query": one_line(unquote_plus(query[1]), _MAX_TEXT) if query else None,
+        "product": _first(entry, "header"),
+        "url": url,
+        "about": ", ".join(name for one in about if (name := _first(one, "name"))),
+        "at": at,
+    }
+    return [Row("activities", without_empty(data))]
+
+
 def _first(entry: dict[str, Any], *names: str) -> str | None:
     return next((text for name in names if (text := one_line(text_of(entry.get(name)), _MAX_TEXT))), None)
 
 
 SPOTIFY = FileFormat("Spotify history", _is_spotify, _read_spotify, "spotify", (_LISTENS,))
+ACTIVITY = FileFormat(
+    "Google activity",
+    lambda file: bool(_product(file)) and not _is_youtube(file),
+    _read_activity,
+    "activity",
+    (_ACTIVITIES,),
+    # Each product is a connection, so that a grant can show maps and not searches.
+    part_of=_product,
+)
 YOUTUBE = FileFormat("YouTube history", _is_youtube, _read_youtube, "youtube", (_WATCHED, _SEARCHES))

@@ -31,7 +31,7 @@ _PATHS = frozenset({"locations.item", "timelineObjects.item", "semanticSegments.
 _POINT = re.compile(r"(-?[0-9]{1,3}(?:\.[0-9]{1,20})?)°?\s*,\s*(-?[0-9]{1,3}(?:\.[0-9]{1,20})?)")
 _MAX_POINTS = 10_000
 _MINUTE_US = 60_000_000
-_POSITIONS = StreamSpec(
+POSITIONS = StreamSpec(
     name="positions",
     label="Positions",
     detail="Where the phone was at one moment.",
@@ -42,7 +42,7 @@ _POSITIONS = StreamSpec(
     views=(("times", "When there was a position, without where", ("id", "at")),),
     is_append_only=True,
 )
-_PLACES = StreamSpec(
+PLACES = StreamSpec(
     name="places",
     label="Places",
     detail="A stay at one place, from when to when.",
@@ -58,17 +58,18 @@ _PLACES = StreamSpec(
         ("stays", "Names and times without coordinates", ("id", "name", "kind", "started_at", "ended_at")),
     ),
 )
-_TRIPS = StreamSpec(
+TRIPS = StreamSpec(
     name="trips",
     label="Trips",
     detail="A way from one place to another, and how it was travelled.",
     fields=fields(
         "id kind started_at:time ended_at:time metres:number start_latitude:number start_longitude:number "
-        "end_latitude:number end_longitude:number"
+        "end_latitude:number end_longitude:number name"
     ),
     time="started_at",
     times="UTC",
     title="kind",
+    words=("name",),
     groups=("kind",),
     views=(
         ("lengths", "How far and how, without where", ("id", "kind", "started_at", "ended_at", "metres")),
@@ -95,7 +96,7 @@ def _read(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]:
 
 def _rows(keys: OrderedKeys, path: str, entry: dict[str, Any]) -> list[Row]:
     if path == "locations.item":
-        return _position(keys, _moment(entry, "timestamp"), _e7(entry), entry)
+        return position(keys, _moment(entry, "timestamp"), _e7(entry), entry)
     if path == "timelineObjects.item":
         return _older(keys, entry)
     return _segment(keys, entry)
@@ -110,7 +111,7 @@ def _older(keys: OrderedKeys, entry: dict[str, Any]) -> list[Row]:
     segment = object_of(entry.get("activitySegment"))
     span = _span(object_of(segment.get("duration")), "startTimestamp", "endTimestamp")
     ends = _e7(object_of(segment.get("startLocation"))), _e7(object_of(segment.get("endLocation")))
-    return _trip(keys, span, _text(segment, "activityType"), ends, number_of(segment.get("distance")))
+    return trip(keys, span, _text(segment, "activityType"), ends, number_of(segment.get("distance")))
 
 
 def _segment(keys: OrderedKeys, entry: dict[str, Any]) -> list[Row]:
@@ -123,11 +124,9 @@ def _segment(keys: OrderedKeys, entry: dict[str, Any]) -> list[Row]:
         activity = object_of(entry["activity"])
         kind = _text(object_of(activity.get("topCandidate")), "type")
         ends = _point(activity.get("start")), _point(activity.get("end"))
-        rows += _trip(keys, span, kind, ends, number_of(activity.get("distanceMeters")))
+        rows += trip(keys, span, kind, ends, number_of(activity.get("distanceMeters")))
     for point in objects_of(entry.get("timelinePath"))[:_MAX_POINTS]:
-        rows += _position(
-            keys, _path_time(point, span[0]), _point(point.get("point")), {"source": "timeline"}
-        )
+        rows += position(keys, _path_time(point, span[0]), _point(point.get("point")), {"source": "timeline"})
     return rows
 
 
@@ -139,7 +138,7 @@ def _path_time(point: dict[str, Any], start: str | None) -> str | None:
     return None if begun is None or minutes is None else iso_us(begun + round(minutes) * _MINUTE_US)
 
 
-def _position(keys: OrderedKeys, at: str | None, point: Point, entry: dict[str, Any]) -> list[Row]:
+def position(keys: OrderedKeys, at: str | None, point: Point, entry: dict[str, Any]) -> list[Row]:
     if at is None or point is None:
         return []
     data = {
@@ -178,7 +177,7 @@ def _stay(
     return [Row("places", without_empty(data))]
 
 
-def _trip(
+def trip(
     keys: OrderedKeys,
     span: tuple[str | None, str | None],
     kind: str | None,
@@ -215,16 +214,16 @@ def _moment(entry: dict[str, Any], name: str) -> str | None:
 
 def _e7(entry: dict[str, Any]) -> Point:
     latitude, longitude = number_of(entry.get("latitudeE7")), number_of(entry.get("longitudeE7"))
-    return None if latitude is None or longitude is None else _on_earth(latitude / 1e7, longitude / 1e7)
+    return None if latitude is None or longitude is None else on_earth(latitude / 1e7, longitude / 1e7)
 
 
 def _point(value: Any) -> Point:
     text = value if isinstance(value, str) else text_of(object_of(value).get("latLng"))
     match = _POINT.search(text[:200]) if text else None
-    return _on_earth(float(match[1]), float(match[2])) if match else None
+    return on_earth(float(match[1]), float(match[2])) if match else None
 
 
-def _on_earth(latitude: float, longitude: float) -> Point:
+def on_earth(latitude: float, longitude: float) -> Point:
     return (latitude, longitude) if abs(latitude) <= 90 and abs(longitude) <= 180 else None  # noqa: PLR2004 - degrees
 
 
@@ -232,4 +231,4 @@ def _text(entry: dict[str, Any], *names: str) -> str | None:
     return next((text for name in names if (text := one_line(text_of(entry.get(name)), 2000))), None)
 
 
-LOCATION = FileFormat("Location history", _is_location, _read, "location", (_POSITIONS, _PLACES, _TRIPS))
+LOCATION = FileFormat("Location history", _is_location, _read, "location", (POSITIONS, PLACES, TRIPS))

@@ -72,6 +72,8 @@ class InputTree:
     files: Sequence[InputFile]
     #: The size of the archive that the files are in; None if they are in none.
     packed_bytes: int | None = None
+    #: When it was given, in microseconds since 1970; None if it is not known.
+    given_at: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "label", _unicode(self.label))

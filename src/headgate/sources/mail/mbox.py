@@ -100,6 +100,7 @@ _MAILDIR = frozenset({"cur", "new"})
 _ACCOUNTS = frozenset({"", "mail", "maildir", ".maildir"})
 _MAILDIR_NAME = re.compile(r"\d+\..+|.*[:!;]2,[A-Za-z]*")
 _HEADER = re.compile(rb"[!-9;-~]{1,200}:")
+_MAIL_HEADER = re.compile(rb"^(?:From|Date|Received|Subject|Message-ID):", re.IGNORECASE | re.MULTILINE)
 #: Files that lie beside mailboxes and never are some; they are not opened.
 _OTHERS = frozenset(
     {".csv", ".dat", ".html", ".ics", ".jpg", ".json", ".md"}
@@ -126,15 +127,21 @@ def kind_of(file: InputFile) -> MailFile | None:
         return MailFile.EML
     if file.suffix == ".emlx":
         return MailFile.EMLX
-    if path.parent.name in _MAILDIR and _MAILDIR_NAME.fullmatch(path.name):
+    if path.parent.name in _MAILDIR and (_MAILDIR_NAME.fullmatch(path.name) or _is_message(file)):
         return MailFile.MAILDIR
     return MailFile.MBOX if file.suffix not in _OTHERS and is_mbox(file.head) else None
+
+
+def _is_message(file: InputFile) -> bool:
+    """Return whether a file begins with the headers of a mail; a program may name the files of a Maildir as it likes."""
+    headers = file.head.replace(b"\r\n", b"\n").partition(b"\n\n")[0]
+    return file.suffix not in _OTHERS and bool(_HEADER.match(headers) and _MAIL_HEADER.search(headers))
 
 
 def folder_of(name: str, kind: MailFile) -> str | None:
     """Name the folder of a file as its owner sees it; None if single messages lie in no folder."""
     path = PurePosixPath(clean(name))
-    if kind is MailFile.MAILDIR:
+    if kind is MailFile.MAILDIR or path.parent.name == "cur":
         # Maildir++ names a folder inside another one ".Work.Invoices"; the account itself is the inbox.
         own = path.parent.parent.name
         if own.startswith("."):

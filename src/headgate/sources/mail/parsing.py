@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email import message_from_bytes
 from email.errors import HeaderParseError
@@ -144,6 +144,10 @@ _ENCODED_WORDS = 5000
 _LOOSE_ADDRESS = re.compile(
     r'"?([^"<>,;]{0,200})"?\s{0,9}<([^<>\s,;]{1,400})>|([^\s<>,;:"()]{1,100}@[^\s<>,;"()]{1,300})'
 )
+#: A name behind an address, as cron and Mailman write it, and an address that is hidden from collectors.
+_COMMENTED = re.compile(r"([^\s<>,;:\"()]{1,200})\s{0,9}\(((?:[^()]|\([^()]{0,100}\)){1,200})\)")
+_HIDDEN_AT = re.compile(r"^(\S{1,100}) at (\S{1,200})(?=\s|$)")
+_REMARK = re.compile(r"\([^()]{0,200}\)|\s{1,9}\)$")
 #: The standard library parses nested parts by recursion, and slowly; the fast parser recurses on the system's stack.
 _NESTED_PARTS = 100
 _FAST_NESTED_PARTS = 2000
@@ -175,7 +179,7 @@ def _fast(mail: PyMail) -> ParsedMessage:
     ]
     return ParsedMessage(
         headers,
-        {name: _people(addresses) or _loose_people(headers, name) for name, addresses in addressed.items()},
+        {name: _people(headers, name, addresses) for name, addresses in addressed.items()},
         mail.date_parsed or header_moment(mail.date),
         [clean(text) for text in mail.text_plain],
         [clean(text) for text in mail.text_html],
@@ -190,10 +194,26 @@ def _headers(pairs: Iterable[tuple[str, Sequence[str]]]) -> dict[str, list[str]]
     return headers
 
 
-def _people(addresses: Sequence[PyAddress]) -> list[Correspondent]:
-    return [
-        Correspondent(unfolded(address.display_name or ""), unfolded(address.address))
+def _people(
+    headers: Mapping[str, Sequence[str]], name: str, addresses: Sequence[PyAddress]
+) -> list[Correspondent]:
+    people = [
+        Correspondent(unfolded(address.display_name or ""), _REMARK.sub("", unfolded(address.address)))
         for address in addresses[:MAX_PEOPLE]
+    ]
+    return _named(people, headers.get(name, ())) if people else _loose_people(headers, name)
+
+
+def _named(people: list[Correspondent], values: Sequence[str]) -> list[Correspondent]:
+    """Give the names that stand behind their addresses to those that have none."""
+    if not any("(" in value for value in values):
+        return people
+    names = {
+        address: name for value in values for address, name in _COMMENTED.findall(value[:_ADDRESS_CHARS])
+    }
+    return [
+        person if person.name else replace(person, name=unfolded(names.get(person.address, "")))
+        for person in people
     ]
 
 
@@ -202,7 +222,20 @@ def _loose_people(headers: Mapping[str, Sequence[str]], name: str) -> list[Corre
     values = [str(value)[:_ADDRESS_CHARS] for value in headers.get(name, ())[:MAX_PEOPLE]]
     matches = [match for value in values for match in _LOOSE_ADDRESS.findall(value)]
     people = [Correspondent(unfolded(person), unfolded(named or bare)) for person, named, bare in matches]
-    return people[:MAX_PEOPLE] or [Correspondent("", text) for text in map(unfolded, values) if text]
+    return _named(people[:MAX_PEOPLE], values) or [
+        _local(text) for text in map(unfolded, values) if _is_person(text)
+    ]
+
+
+def _is_person(text: str) -> bool:
+    """Return whether a text is more than the name of a group that has no members."""
+    return bool(text) and not text.replace(" ", "").endswith(":;")
+
+
+def _local(text: str) -> Correspondent:
+    """Read an address without a domain, or one that is written out."""
+    match = _COMMENTED.fullmatch(_HIDDEN_AT.sub(r"\1@\2", text))
+    return Correspondent(match[2], match[1]) if match else Correspondent("", text)
 
 
 def _thorough(raw: bytes) -> ParsedMessage:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import IO, Any
 
-from headgate.sources.documents.office import DocumentFacts, DocumentUnreadable, PageText, read_office
+from headgate.sources.documents.office import TYPES, DocumentUnreadable, read_office
 from headgate.sources.documents.pdf import read_pdf
 from headgate.sources.formats.values import clean, decoded, digest_of
 from headgate.sources.formats.xml_events import XmlEnd, xml_events
@@ -32,20 +32,13 @@ from headgate.sources.reading_note import NOTE
 MAX_TEXT_CHARS = 200_000
 _MAX_PAGES = 50
 _MAX_DOCUMENT_BYTES = 16 * 1024 * 1024
-_OFFICE = "application/vnd.openxmlformats-officedocument"
-_OPEN = "application/vnd.oasis.opendocument"
 _SUFFIXES = {
-    "application/pdf": "pdf",
+    **{kind: suffix[1:] for suffix, kind in TYPES.items()},
     "text/html": "html",
-    f"{_OFFICE}.wordprocessingml.document": "docx",
-    f"{_OFFICE}.spreadsheetml.sheet": "xlsx",
-    f"{_OFFICE}.presentationml.presentation": "pptx",
-    f"{_OPEN}.text": "odt",
-    f"{_OPEN}.spreadsheet": "ods",
-    f"{_OPEN}.presentation": "odp",
-    "application/json": "txt",
-    "application/xml": "txt",
-    "application/ics": "txt",
+    "text/rtf": "rtf",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "xlsx",
+    "application/vnd.oasis.opendocument.spreadsheet": "ods",
+    **dict.fromkeys(("application/json", "application/xml", "application/ics"), "txt"),
 }
 
 
@@ -64,12 +57,10 @@ def attached_text(name: str, mime_type: str, content: bytes) -> str | None:
 def _reader(suffix: str, mime_type: str) -> Callable[[bytes], str] | None:
     if suffix in {"htm", "html"}:
         return lambda content: "\n\n".join(filter(None, text_of_html(_plain(content))))
-    if suffix == "pdf":
-        return lambda content: _document(content, read_pdf)
     if suffix == "xlsx":
         return _workbook
-    if suffix in {"docx", "pptx", "odt", "ods", "odp"}:
-        return lambda content: _document(content, lambda document: read_office(document, f".{suffix}"))
+    if f".{suffix}" in TYPES or suffix == "ods":
+        return lambda content: _document(content, f".{suffix}")
     return _plain if mime_type.startswith("text/") or suffix in {"txt", "md", "csv"} else None
 
 
@@ -79,12 +70,12 @@ def _plain(content: bytes) -> str:
     return decoded(content[: 4 * MAX_TEXT_CHARS], charset, "utf-8", errors="replace")
 
 
-def _document(content: bytes, read: Callable[[bytes], tuple[DocumentFacts, Iterator[PageText]]]) -> str:
+def _document(content: bytes, suffix: str) -> str:
     if len(content) > _MAX_DOCUMENT_BYTES:
         return ""
     texts: list[str] = []
     try:
-        _, pages = read(content)
+        _, pages = read_pdf(content) if suffix == ".pdf" else read_office(content, suffix)
         for page in pages:
             texts.append((page.text or "").strip())
             if page.number == _MAX_PAGES or sum(map(len, texts)) > MAX_TEXT_CHARS:

@@ -1,0 +1,115 @@
+"""Mistakes by which a format would be read wrongly, or not at all, without a word."""
+
+from __future__ import annotations
+
+from tests.structure.planted import Bug
+
+_SOURCES = "src/headgate/sources"
+_WHATSAPP = "tests/sources/test_chat_whatsapp.py"
+_CALENDAR = "tests/sources/test_calendar.py"
+
+BUGS = (
+    Bug(
+        "tests/sources/notes/test_notes.py"
+        "::test_the_title_is_the_property_or_the_heading_that_begins_the_note_or_the_name",
+        "the title of a part is the title of the note",
+        f"{_SOURCES}/notes.py",
+        'if first[:2] in {"# ", "#\\t"}:',
+        'if first[:2] in {"# ", "#\\t", "##"}:',
+    ),
+    Bug(
+        "tests/sources/mail/test_folders.py::test_a_message_in_a_maildir_may_have_any_name",
+        "a mail of a Maildir is passed over for its name",
+        f"{_SOURCES}/mail/mbox.py",
+        "(_MAILDIR_NAME.fullmatch(path.name) or _is_message(file))",
+        "_MAILDIR_NAME.fullmatch(path.name)",
+    ),
+    Bug(
+        "tests/sources/mail/test_messages.py::test_people_in_old_forms_have_their_names",
+        "a name behind an address is lost",
+        f"{_SOURCES}/mail/parsing.py",
+        "return _named(people, headers.get(name, ())) if people",
+        "return people if people",
+    ),
+    Bug(
+        f"{_CALENDAR}::test_a_series_of_an_old_file_is_followed_for_two_years_from_the_month_in_which_it_is_given",
+        "the holidays of an old file end long ago",
+        f"{_SOURCES}/calendar/source.py",
+        'partial(read_calendar, now=recognised.facts["now"])',
+        "partial(read_calendar, now=None)",
+    ),
+    Bug(
+        f"{_CALENDAR}::test_a_series_of_an_old_file_is_followed_for_two_years_from_the_month_in_which_it_is_given",
+        "an import that goes on the next day counts other records than the first one",
+        f"{_SOURCES}/calendar/source.py",
+        "datetime(given.year, given.month, 1)",
+        "datetime(given.year, given.month, given.day)",
+    ),
+    Bug(
+        f"{_WHATSAPP}::test_a_chat_in_a_form_that_is_not_known_is_reported_and_no_note",
+        "a chat that is not understood is shown to a grant for notes",
+        f"{_SOURCES}/chat/whatsapp.py",
+        "_CHAT_NAME.fullmatch(file.stem) or _is_chat(file)",
+        "_is_chat(file)",
+    ),
+    Bug(
+        "tests/sources/documents/test_documents.py"
+        "::test_footnotes_endnotes_and_comments_of_word_stand_after_its_text",
+        "the comments of a document come before it, and number its pages anew",
+        f"{_SOURCES}/documents/office.py",
+        "(name in _BESIDE_TEXT, len(name), name)",
+        "(len(name), name)",
+    ),
+    Bug(
+        "tests/sources/test_chat_meta.py::test_a_chat_of_messenger_is_read_with_its_letters_and_its_files",
+        "letters of a chat stay bytes",
+        f"{_SOURCES}/chat/meta.py",
+        'text.encode("latin-1").decode()',
+        "text",
+    ),
+    Bug(
+        "tests/sources/test_chat_meta.py"
+        "::test_instagram_and_messenger_are_two_connections_and_other_files_beside_chats_are_not_taken",
+        "a note beside a chat is shown to a grant for chats",
+        f"{_SOURCES}/chat/meta.py",
+        "file.name.startswith(media) and file.name not in chats",
+        "file.name not in chats",
+    ),
+    Bug(
+        "tests/sources/notes/test_note_exports.py"
+        "::test_a_note_of_keep_is_read_with_its_list_and_its_page_is_no_second_one",
+        "a list of Keep is lost",
+        f"{_SOURCES}/note_exports.py",
+        'or "", *items]',
+        'or ""]',
+    ),
+    Bug(
+        "tests/sources/history/test_history.py::test_activity_is_read_and_each_product_is_a_connection_of_its_own",
+        "a grant for maps shows searches",
+        f"{_SOURCES}/history/media.py",
+        "    part_of=_product,\n",
+        "",
+    ),
+    Bug(
+        "tests/sources/history/test_history.py::test_activity_is_read_and_each_product_is_a_connection_of_its_own",
+        "a search for YouTube is a video that was watched",
+        f"{_SOURCES}/history/media.py",
+        'return _product(file).startswith("YouTube")',
+        'return bool(_product(file)) and b"YouTube" in file.head',
+    ),
+    Bug(
+        "tests/sources/history/test_history.py::test_tracks_and_places_of_gpx_are_read",
+        "a track is called like the file",
+        f"{_SOURCES}/history/gpx.py",
+        "                way = {} if event.name in _WAYS else way\n",
+        "",
+    ),
+    Bug(
+        "tests/sources/documents/test_documents.py"
+        "::test_a_book_that_unpacks_to_more_than_a_document_has_is_cut",
+        "a book unpacks without end",
+        f"{_SOURCES}/documents/office.py",
+        "                left = content.left\n",
+        "",
+    ),
+)
