@@ -67,7 +67,7 @@ def _chat(file: InputFile, content: IO[bytes], service: str, media: MediaFiles) 
 
 
 def _channel(file: InputFile, service: str) -> dict[str, Any]:
-    """Read what is said of the chat; some of it stands behind the messages."""
+    """Read the facts of the chat; some of them stand behind the messages."""
     facts: dict[str, str | None] = {}
     people: list[str] = []
     with file.open() as content:
