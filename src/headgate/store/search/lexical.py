@@ -22,6 +22,7 @@ from headgate.store.format.arrays import np
 from headgate.store.format.segments import Numbers
 from headgate.store.queries.rows import readable_keys
 from headgate.store.queries.scope import passing
+from headgate.store.search.asked import from_sender, within_spans
 from headgate.store.search.hits import Match, Place, ShownHits, WordHits, matched_fields, show
 from headgate.store.search.matching import FoundNeed, Matcher
 from headgate.store.search.query import understand
@@ -308,6 +309,17 @@ class LexicalSearch:
             shelves = [self._catalog.by_sid[sid] for sid in self._scope.reaches]
             passed = passing(self._database, self._catalog, shelves, self._plan.filters, rids.tolist())
             matches = matches.chosen(np.isin(rids, passed))
+        return self._as_asked(matches)
+
+    def _as_asked(self, matches: _Matches) -> _Matches:
+        """Leave out what is of other times or senders than the question names."""
+        reaches = self._scope.reaches
+        if self._plan.spans:
+            times, rids = self._text.record_times[matches.records], self._text.rids(matches.records)
+            matches = matches.chosen(within_spans(self._plan, reaches, rids, times))
+        if self._plan.sender is not None:
+            senders = from_sender(self._plan, reaches, self._matcher, self._text)
+            matches = matches.chosen(np.isin(matches.records, senders))
         return matches
 
     # Ordering
