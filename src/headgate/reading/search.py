@@ -23,7 +23,7 @@ from headgate.model.wire import LineBody
 from headgate.policy import cursors
 from headgate.policy.allowance import StreamScope
 from headgate.policy.decide import Decision, decide_search
-from headgate.reading.asking import search_as_asked
+from headgate.reading.asked import search_as_asked
 from headgate.reading.empty_answers import search_notes
 from headgate.reading.home import CurrentRead, Labels, Served, bounded, labels_of, time_field, times_of
 from headgate.reading.links import record_path, search_link, search_path, window_path

@@ -13,7 +13,7 @@ _SEARCH = "src/headgate/mcp/serve/search.py"
 _TEXT = "src/headgate/text/search.py"
 _HITS = "src/headgate/reading/search.py"
 
-_ASKING = "src/headgate/reading/asking.py"
+_ASKING = "src/headgate/reading/asked.py"
 _ASKED = "tests/mcp/serve/test_asked.py::"
 
 BUGS = (
