@@ -89,7 +89,11 @@ class _Matches(NamedTuple):
     by_time: Numbers
 
     def chosen(self, places: Numbers) -> _Matches:
-        return _Matches(*(column[places] for column in self))
+        if places.dtype == np.bool_ and places.all():
+            return self
+        # Until they are ordered, the keys are one column.
+        columns = {id(column): column[places] for column in {id(column): column for column in self}.values()}
+        return _Matches(*(columns[id(column)] for column in self))
 
     def in_order(self) -> _Matches:
         return self.chosen(np.argsort(self.records))
@@ -269,7 +273,7 @@ class LexicalSearch:
     def _counts(self, bits: Numbers) -> tuple[int, ...]:
         """Count the records that hold each need."""
         places = range(len(self._question.needs))
-        return tuple(int(np.count_nonzero(bits & np.uint64(1 << place))) for place in places)
+        return tuple(int(np.count_nonzero(bits & bits.dtype.type(1 << place))) for place in places)
 
     def _of_alternatives(self, word: FoundNeed, records: Numbers) -> tuple[tuple[str, int], ...]:
         """Count the records that hold each alternative of a need; one that is in none is not corrected."""
