@@ -295,7 +295,7 @@ class LexicalSearch:
             ]
             own_bits = bits_of(held.records, holding(own, columns.record_end), columns.record_end)
         need_count = len(words)
-        tier = np.where(np.bitwise_count(held.bits) < need_count, _PARTIAL, _QUOTED)
+        tier = np.where(np.bitwise_count(held.bits) < need_count, np.int8(_PARTIAL), np.int8(_QUOTED))
         tier[np.bitwise_count(own_bits) == need_count] = _WHOLE
         return _Matches(held.records, held.bits, own_bits, tier, tier, tier)
 
