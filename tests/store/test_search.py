@@ -13,6 +13,7 @@ from headgate.model.plan import SearchPlan, SearchReach, Term, parse_terms
 from headgate.model.query import ExactFilter
 from headgate.model.rows import Batch, Hit, SearchPage
 from headgate.store.search import lexical as search_module
+from headgate.store.sql import word_segments
 from tests.store.declared import MARKS, NOTES, PAGES, document
 from tests.store.engines import NOW, Driven
 from tests.store.ledger import Ledger
@@ -265,6 +266,24 @@ def test_the_old_words_of_a_record_are_forgotten(ledger: Ledger):
 
 
 # Order, pages and recall
+
+
+@pytest.mark.parametrize("waiting", [0, 2, 100])
+def test_texts_that_changed_are_forgotten_however_many_wait_to_be_noted(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, waiting: int
+):
+    monkeypatch.setattr(word_segments, "_WAITING_MOST", waiting)
+    ledger.put(*({"id": f"k{n}", "title": f"plum p{n}"} for n in range(6)))
+    for turn in range(20):
+        n = turn * 5 % 6
+        ledger.put({"id": f"k{n}", "title": f"turn t{turn}"})
+        assert (_found(ledger, f"t{turn}"), _found(ledger, f"p{n}")) == ({f"k{n}"}, set())
+        assert _found(ledger, f"t{turn - 6}") == set()
+    assert _found(ledger, "plum") == set()
+    ledger.remove("k0")
+    assert _found(ledger, "turn") == {f"k{n}" for n in range(1, 6)}
+    ledger.put({"id": "k0", "title": "plum again"})
+    assert _found(ledger, "plum") == {"k0"}
 
 
 def test_a_match_in_a_title_comes_before_a_match_in_prose_and_the_newer_first(ledger: Ledger):

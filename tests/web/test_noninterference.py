@@ -50,6 +50,9 @@ QUERIES = (
     "amber OR zz",
     "zz",
     "zeppelin",
+    "amber in March 2026",
+    "messages from ann amber",
+    "latest birch last month",
 )
 IN = one_of("subject", "body", "subject,body", "text", "sender", "nope", "")
 FILTERS = st.one_of(
@@ -213,7 +216,12 @@ SEARCH_IN = st.tuples(
     added(
         one_of(*WORDS, *QUERIES).map(lambda q: [("q", q)]),
         IN.map(lambda names: [("in", names)]),
-        pairs(limit=one_of("0", "4", "100"), connection_id=CONNECTION, collapse=one_of("true", "false")),
+        pairs(
+            limit=one_of("0", "4", "100"),
+            connection_id=CONNECTION,
+            collapse=one_of("true", "false"),
+            understand=one_of("true", "false"),
+        ),
         st.one_of(st.just([]), one_of(*STREAMS).map(lambda name: [("streams[]", name)])),
     ),
 )

@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from headgate.errors import InvalidRequest
+from headgate.model.asked import Asked
 from headgate.model.declaration import Cardinality
 from headgate.model.grant import TimeConstraint
 from headgate.model.ids import BlobId, ConnectionId, FieldName, RecordId, StreamName
@@ -186,6 +187,19 @@ class SearchReach(msgspec.Struct, frozen=True):
     meaning_fields: tuple[FieldName, ...] = ()
     #: Those of the search fields whose text is quoted: records that hold words only there are counted apart.
     quoted_fields: tuple[FieldName, ...] = ()
+    #: Those of the search fields that say who a record is from.
+    sender_fields: tuple[FieldName, ...] = ()
+    #: Whether its times are points in time; else they are what a clock showed, wherever that was.
+    has_instants: bool = True
+
+
+class TimeSpan(msgspec.Struct, frozen=True):
+    """A span of time in microseconds since 1970, the end left out: in the owner's zone, and as a clock showed it."""
+
+    since: int | None
+    until: int | None
+    shown_since: int | None
+    shown_until: int | None
 
 
 class Term(msgspec.Struct, frozen=True):
@@ -201,10 +215,12 @@ class Term(msgspec.Struct, frozen=True):
     alternatives: tuple[Term, ...] = ()
 
 
-class SearchPosition(msgspec.Struct, frozen=True):
+class SearchPosition(msgspec.Struct, frozen=True, omit_defaults=True):
     """A place in the order of hits: after this one. Its content is private to the store engine."""
 
     place: tuple[int | str | None, ...]
+    #: How the question was taken on the first page: what today is changes.
+    asked: Asked | None = None
 
 
 class SearchPlan(msgspec.Struct, frozen=True):
@@ -227,6 +243,10 @@ class SearchPlan(msgspec.Struct, frozen=True):
     ahead: int = 0
     #: How much of a text is shown around a match.
     snippet_chars: int = SNIPPET_CHARS
+    #: Only records of any of these spans; none: of any time.
+    spans: tuple[TimeSpan, ...] = ()
+    #: Only records whose sender holds this word.
+    sender: str | None = None
 
     @property
     def most_hits(self) -> int:
@@ -270,7 +290,8 @@ class BlobPlan(msgspec.Struct, frozen=True):
 MAX_TERMS = 64
 MAX_QUERY_CHARS = 512
 MAX_PHRASE_CHARS = 100
-_PIECE = re.compile(r'(-?)"([^"]*)"?|([^\s"]+)')
+#: A word or a phrase of a query, with the dash before it.
+PIECE = re.compile(r'(-?)"([^"]*)"?|([^\s"]+)')
 _OR = "OR"
 
 
@@ -278,7 +299,7 @@ def parse_terms(q: str) -> tuple[Term, ...]:
     """Take a query apart; every character that has no meaning in its place means itself."""
     if len(q) > MAX_QUERY_CHARS:
         raise InvalidRequest(f"The query must have at most {MAX_QUERY_CHARS} characters.", param="q")
-    terms = tuple(_joined(term for piece in _PIECE.finditer(q) if (term := _term(piece)) is not None))
+    terms = tuple(_joined(term for piece in PIECE.finditer(q) if (term := _term(piece)) is not None))
     if all(term.is_excluded for term in terms):
         raise InvalidRequest("The query must hold at least one word.", param="q")
     if sum(1 + len(term.alternatives) for term in terms) > MAX_TERMS:

@@ -215,6 +215,8 @@ class SearchQuery(msgspec.Struct, frozen=True):
     in_fields: tuple[FieldName, ...] | None = None
     #: Whether hits that are alike are shown as one; None: as the form of the answer has it.
     collapse: bool | None = None
+    #: Whether days, senders and orders that q names narrow and order the search; None: as the form of the answer has it.
+    understand: bool | None = None
 
 
 class SchemaQuery(msgspec.Struct, frozen=True):

@@ -172,9 +172,7 @@ class AggregateRead(Read, frozen=True):
     limit: Annotated[Limit | None, _arg("Groups; default 10.")] = None
     cursor: Annotated[Text | None, _PRINTED] = None
     filter: Annotated[dict[str, Any] | None, _arg("As in query_records.", rest=_REST_FILTER)] = None
-    query: Annotated[Text | None, _arg("Only records with all these words, as in search.", at=ONLY_TOOL)] = (
-        None
-    )
+    query: Annotated[Text | None, _arg("Only records with all these words.", at=ONLY_TOOL)] = None
     q: Annotated[Text | None, _REST_WORDS] = None
     in_fields: Annotated[Texts | None, _IN] = None
     extract: Annotated[Extraction | None, _EXTRACT] = None
@@ -190,7 +188,7 @@ class SearchRead(Read, frozen=True):
     q: Annotated[Text | None, _REST_WORDS] = None
     streams: Annotated[Texts | None, _arg("Only these streams.")] = None
     in_fields: Annotated[Texts | None, _IN] = None
-    limit: Annotated[HitLimit | None, _arg("Hits of all connections; default 10. 0 only counts.")] = None
+    limit: Annotated[HitLimit | None, _arg("Default 10; 0 only counts.")] = None
     cursor: Annotated[Text | None, _CURSOR] = None
     # A server with a model offers the other modes as well.
     mode: Annotated[SearchMode | None, _arg("Default lexical.", at=ONLY_TOOL, enum=["lexical"])] = None
@@ -199,6 +197,13 @@ class SearchRead(Read, frozen=True):
     ] = None
     collapse: Annotated[
         bool | None, _arg("false: show alike hits.", rest="`true` shows hits that are alike as one.")
+    ] = None
+    understand: Annotated[
+        bool | None,
+        _arg(
+            "false: words alone.",
+            rest="`true` takes days, senders and `latest` in `q` as filters and order; `meta.understood` names them.",
+        ),
     ] = None
     filter: Annotated[
         dict[str, Any] | None, _arg("As in query_records; needs one stream.", rest=_REST_FILTER)
@@ -409,6 +414,7 @@ def search_query(
         sort=SearchSort(read.sort or SearchSort.RELEVANCE),
         in_fields=fields(read.in_fields),
         collapse=read.collapse,
+        understand=read.understand,
     )
 
 

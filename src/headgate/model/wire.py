@@ -186,12 +186,26 @@ class UnderstoodWordBody(TypedDict, total=False):
     corrected_to: list[str]
 
 
+class AskedBody(TypedDict, total=False):
+    """Some words of a query that say more than that a record holds them."""
+
+    phrase: str
+    #: Each from the first day to the last one.
+    days: list[dict[str, str]]
+    sender: str
+    sort: str
+    asks: str
+
+
 class UnderstoodBody(TypedDict, total=False):
     """How a query was understood."""
 
     words: list[UnderstoodWordBody]
     left_out: list[str]
     excluded: list[str]
+    #: What of the query was taken for days, a sender or an order, and what would have left no record.
+    asked: list[AskedBody]
+    not_used: list[AskedBody]
 
 
 class SearchMeta(TypedDict, total=False):

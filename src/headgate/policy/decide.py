@@ -22,6 +22,7 @@ from headgate.errors import (
     InvalidWindow,
     NotFound,
 )
+from headgate.model.declaration import DAYS, ZONE_UNKNOWN
 from headgate.model.ids import ConnectionId, FieldName, StreamName
 from headgate.model.plan import (
     LINE_CHARS,
@@ -506,5 +507,13 @@ def _search_reach(
     # By meaning a quoted text is as near as the one that it quotes, which would be found twice.
     compared = tuple(name for name in compared if name not in quoted)
     time_field = scope.declaration.consent_time_field or scope.declaration.cursor_field
-    shows_time = time_field in scope.capability.fields
-    return SearchReach(scope.reach(fields), searched, shows_time, compared, quoted)
+    declared = scope.declaration
+    return SearchReach(
+        scope.reach(fields),
+        searched,
+        shows_time=time_field in scope.capability.fields,
+        meaning_fields=compared,
+        quoted_fields=quoted,
+        sender_fields=tuple(name for name in declared.line.who[:1] if name in searched),
+        has_instants=declared.times not in {DAYS, ZONE_UNKNOWN},
+    )

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from datetime import tzinfo
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, TypeVarTuple
 
 import msgspec
@@ -198,6 +199,7 @@ class ReadableHome:
         "sealer",
         "searches",
         "store",
+        "zone",
     )
 
     def __init__(
@@ -210,6 +212,7 @@ class ReadableHome:
         clock: Callable[[], int],
         rules: Rules,
         logs_queries: bool = False,
+        zone: tzinfo | None = None,
     ) -> None:
         self.store = store
         self.sealer = sealer
@@ -220,6 +223,8 @@ class ReadableHome:
         self.rules = rules
         #: Whether the log holds the words of searches, which the owner decides.
         self.logs_queries = logs_queries
+        #: Where the owner's days begin and end; None for the zone of this machine.
+        self.zone = zone
         #: The store has a thread for each of these.
         self.searches, self.computations = FairTurns(), FairTurns()
         self._memo = _CatalogMemo()

@@ -157,5 +157,6 @@ _WRITTEN: Mapping[str, Callable[[Any], Params]] = {
     "with_extent": lambda _: [("window", "exact")],
     "as_json": lambda _: [("as", "json")],
     "collapse": lambda is_wanted: [("collapse", "true" if is_wanted else "false")],
+    "understand": lambda is_wanted: [("understand", "true" if is_wanted else "false")],
     "exhaustive": lambda _: [("detail", "full")],
 }

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
 from headgate.audit.journal import Disclosed, disclosed
+from headgate.model.asked import Asked, Days, Phrase
 from headgate.model.declaration import LineFields
 from headgate.model.ids import FieldName
 from headgate.model.instants import iso
 from headgate.model.plan import HIT_CHARS, SearchPlan, SearchPosition
-from headgate.model.query import SearchMode, SearchQuery
+from headgate.model.query import SearchMode, SearchQuery, SearchSort
 from headgate.model.rows import Hit, SearchPage, Snippet, Understood
 from headgate.model.warning import ReadWarning, index_building, records_damaged, search_partial
 from headgate.model.wire import LineBody
 from headgate.policy import cursors
 from headgate.policy.allowance import StreamScope
 from headgate.policy.decide import Decision, decide_search
+from headgate.reading.asked import search_as_asked
 from headgate.reading.empty_answers import search_notes
 from headgate.reading.home import CurrentRead, Labels, Served, bounded, labels_of, time_field, times_of
 from headgate.reading.links import record_path, search_link, search_path, window_path
@@ -79,13 +82,13 @@ async def search(
     if page_bytes is not None:
         line_chars = line_chars or HIT_CHARS
         query = query if query.collapse is not None else replace(query, collapse=True)
+        query = query if query.understand is not None else replace(query, understand=True)
     allowance, seals = read.decisions.allowance, read.home.seals()
     decision = decide_search(allowance, query, seals, line_chars=line_chars)
     plan = _bounded(decision.plan, read.most)
-    page = SearchPage((), None, 0)
+    page, asked = SearchPage((), None, 0), None
     if plan.reaches:
-        async with read.home.searches.of(read.context.access):
-            page = await read.home.store.search(plan)
+        plan, page, asked = await search_as_asked(read, plan, query)
     short_chars = None if page_bytes is None else line_chars
     has_lines = line_chars is not None or bool(query.collapse)
     drawing = _Drawing(
@@ -102,7 +105,7 @@ async def search(
     )
     hits, after = _on_page(page, plan.limit, drawing, page_bytes)
     notes, compared = await _empty_notes(read, decision, page)
-    token = None if after is None else cursors.seal_hit(seals, after, decision.binding)
+    token = None if after is None else cursors.seal_hit(seals, replace(after, asked=asked), decision.binding)
     body: Body = {
         "object": "list",
         "data": [hit.row for hit in hits],
@@ -114,6 +117,8 @@ async def search(
     else:
         next_link = None if token is None else search_link(query, token)
         body |= {"url": search_path(query.mode), "links": {"self": search_link(query), "next": next_link}}
+    if asked is not None:
+        body["meta"]["understood"] |= asked_body(asked)
     if query.in_fields is not None:
         body["meta"]["in"] = list(query.in_fields)
     if token is not None:
@@ -446,6 +451,32 @@ def understood_body(understood: Understood) -> Body:
     if understood.excluded:
         body["excluded"] = list(understood.excluded)
     return body
+
+
+def asked_body(asked: Asked) -> Body:
+    """Return what of a query was taken for more than words, and what of that was not used."""
+    listed = {"asked": asked.phrases, "not_used": asked.dropped}
+    return {name: [_phrase_body(phrase) for phrase in phrases] for name, phrases in listed.items() if phrases}
+
+
+def _phrase_body(phrase: Phrase) -> Body:
+    body: Body = {"phrase": phrase.text}
+    if phrase.days:
+        body["days"] = [_days_body(days) for days in phrase.days]
+    if phrase.sender is not None:
+        body["sender"] = phrase.sender
+    if phrase.is_latest:
+        body["sort"] = SearchSort.TIME
+    return body | ({} if phrase.asks is None else {"asks": phrase.asks})
+
+
+def _days_body(days: Days) -> Body:
+    """Name the first day and the last one."""
+    last = None if days.until is None else days.until - timedelta(days=1)
+    return {
+        **({} if days.since is None else {"first": days.since.isoformat()}),
+        **({} if last is None else {"last": last.isoformat()}),
+    }
 
 
 def _excerpt(hit: Hit, snippet: Snippet) -> Body:

@@ -11,10 +11,12 @@ from typing import Any, NamedTuple, cast
 from headgate.model.wire import (
     AggregateBody,
     AggregateMeta,
+    AskedBody,
     HitBody,
     LineBody,
     SearchBody,
     SearchMeta,
+    UnderstoodBody,
     UnderstoodWordBody,
 )
 from headgate.text.ladder import READ_TOOL
@@ -217,12 +219,33 @@ def understood_line(body: SearchBody | AggregateBody) -> list[str]:
     parts = [f"words: {', '.join(words)}"]
     parts += [f"left out: {_listed(words)}" for words in [understood.get("left_out")] if words]
     parts += [f"without: {_listed(words)}" for words in [understood.get("excluded")] if words]
+    parts += asked_parts(understood)
     count, partial, quoted = meta.get("count"), meta.get("partial_count") or 0, meta.get("quoted_count") or 0
     if isinstance(count, int):
         matched = [f"{count - partial - quoted} matched all", *([f"{partial} some"] if partial else [])]
         matched += [f"{quoted} more only in quoted text"] if quoted else []
         parts.append(", ".join(matched))
     return [cut("; ".join(parts), _UNDERSTOOD_CHARS)]
+
+
+def asked_parts(understood: UnderstoodBody) -> list[str]:
+    """Write what of a query was taken for days, a sender or an order, and what of that was not used."""
+    asked = [_asked(phrase) for phrase in understood.get("asked") or []]
+    not_used = [_asked(phrase) for phrase in understood.get("not_used") or []]
+    parts = [f"taken as: {', '.join(asked)} (understand=false: as words)"] if asked else []
+    return parts + ([f"not used, as nothing fits: {', '.join(not_used)}"] if not_used else [])
+
+
+def _asked(phrase: AskedBody) -> str:
+    text = name(cut(str(phrase.get("phrase")), _NAME_CHARS))
+    days = [
+        f"{name(str(each.get('first') or ''))}..{name(str(each.get('last') or ''))}"
+        for each in phrase.get("days") or []
+    ]
+    meant = [*days, *([f"sender {name(str(phrase.get('sender')))}"] if phrase.get("sender") else [])]
+    meant += ["newest first"] if phrase.get("sort") else []
+    meant += [f"asks {name(str(phrase.get('asks')))}"] if phrase.get("asks") else []
+    return f"{text} = {' or '.join(meant)}"
 
 
 def _word(understood: UnderstoodWordBody) -> str:

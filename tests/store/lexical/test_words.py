@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from headgate.model.plan import parse_terms
-from headgate.store.format.analyser import normal_forms
+from headgate.store.format.analyser import index_tokens, normal_forms
 from headgate.store.format.languages import (
     bits_of,
     languages_in,
@@ -144,3 +144,9 @@ def test_several_words_that_make_a_date_are_one_need():
 )
 def test_a_word_is_named_without_the_punctuation_around_it(q: str, names: list[str]):
     assert [need.name for need in understand(parse_terms(q)).needs] == names
+
+
+def test_a_long_number_is_indexed_by_its_beginning():
+    (form,) = {form for _, _, form in normal_forms(f"pi is 3.{'14159' * 40}")}
+    assert form == f"#3.{'14159' * 40}"[:64]
+    assert max(map(len, index_tokens(f"{'7' * 99},{'5' * 99} {'x' * 99}"))) == 64

@@ -66,13 +66,13 @@ def _rows(connection: Any, table: str, condition: str) -> list[Any]:
 def test_a_role_may_use_the_tables_of_a_later_version(place: HomePlace):
     role = f"headgate_home_{place.home}"
     rights = "unnest(ARRAY['SELECT', 'INSERT', 'DELETE']) AS r"
-    allowed = f"SELECT bool_and(has_table_privilege('{role}', 'kept_cursor', r)) FROM {rights}"
+    allowed = f"SELECT bool_and(has_table_privilege('{role}', 'word_gone', r)) FROM {rights}"
     with connect(postgres.database_url()) as owner, owner.transaction(force_rollback=True):
         # As it was before that table.
         owner.execute(
             "DELETE FROM headgate_schema WHERE version = (SELECT max(version) FROM headgate_schema)"
         )
-        owner.execute("DROP TABLE kept_cursor")
+        owner.execute("DROP TABLE word_gone")
         migrate(owner)
         assert owner.execute(allowed).fetchone() == (True,)
 

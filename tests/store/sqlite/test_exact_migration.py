@@ -30,6 +30,7 @@ def _made_older(home: Home) -> None:
         "ALTER TABLE shelf ADD COLUMN col_seq INTEGER NOT NULL DEFAULT 0",
         "CREATE TABLE column_block(sid INTEGER, fid INTEGER, b INTEGER, data BLOB, PRIMARY KEY(sid, fid, b))",
         "DROP TABLE connection_gone",
+        "DROP TABLE word_gone",
         "PRAGMA user_version=16",
     ):
         database.execute(sql)

@@ -129,6 +129,7 @@ def _make_older(home: Path) -> None:
         "DROP TABLE owner_passkey",
         "DROP TABLE owner_challenge",
         "DROP TABLE connection_gone",
+        "DROP TABLE word_gone",
         "DROP INDEX token_family",
         "ALTER TABLE blob DROP COLUMN noted_at",
         "CREATE TABLE column_block(sid INTEGER, fid INTEGER, b INTEGER, data BLOB, PRIMARY KEY(sid, fid, b))",
@@ -264,7 +265,11 @@ def test_bounds_of_a_leaf_that_are_not_those_of_its_texts_are_a_damage(home: Pat
 
 def _live_texts(store: Driven) -> list[int]:
     """Count the texts in the index that have not left, for each field."""
-    sql = "SELECT sum(text_count - coalesce(length(dead) / 2, 0)) FROM word_segment GROUP BY sid, fid"
+    sql = (
+        "SELECT sum(text_count - coalesce(length(dead) / 2, 0))"
+        " - (SELECT count(*) FROM word_gone g WHERE g.sid = s.sid AND g.fid = s.fid)"
+        " FROM word_segment s GROUP BY sid, fid"
+    )
     return [count for (count,) in store.bare._readers._loop_reader.database.all(sql)]
 
 
@@ -344,3 +349,24 @@ def test_a_store_whose_index_is_being_made_is_not_examined(home: Path):
     database.close()
     with pytest.raises(StorageUnusable, match="being made"):
         commands_of(open_home(home)).check(lambda _done, _total: None)
+
+
+def test_a_batch_that_changes_one_text_reads_the_numbers_of_no_segment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    store = Driven("sqlite", tmp_path)
+    ledger = Ledger(store, connections=1)
+    ledger.put(*({"id": f"k{n}", "title": f"plum {n}"} for n in range(50)))
+    read: list[str] = []
+    read_all = SqliteDatabase.all
+
+    def note(database: SqliteDatabase, sql: str, values: Any = ()) -> list[tuple[Any, ...]]:
+        read.append(sql)
+        return read_all(database, sql, values)
+
+    monkeypatch.setattr(SqliteDatabase, "all", note)
+    ledger.put({"id": "k7", "title": "quince"})
+    assert [sql for sql in read if "numbers" in sql and "word_segment" in sql] == []
+    assert [_is_found(store, q) for q in ("quince", '"plum 7"', '"plum 8"')] == [True, False, True]
+    store.close()
+    assert _is_whole(tmp_path)

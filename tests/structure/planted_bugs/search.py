@@ -13,7 +13,45 @@ _SEARCH = "src/headgate/mcp/serve/search.py"
 _TEXT = "src/headgate/text/search.py"
 _HITS = "src/headgate/reading/search.py"
 
+_ASKING = "src/headgate/reading/asked.py"
+_ASKED = "tests/mcp/serve/test_asked.py::"
+
 BUGS = (
+    Bug(
+        f"{_ASKED}test_a_record_that_holds_the_whole_question_is_not_hidden_by_its_days",
+        "days hide a record that holds the whole question",
+        _ASKING,
+        "        if await _whole_count(read, taken):",
+        "        if await _whole_count(read, taken) or _has_any(taken.page):",
+    ),
+    Bug(
+        f"{_ASKED}test_later_pages_keep_what_the_first_one_understood_after_midnight",
+        "a later page reads the question anew",
+        _ASKING,
+        "            asked = plan.after.asked",
+        "            asked = recognise(query.q, today)",
+    ),
+    Bug(
+        f"{_ASKED}test_a_sender_narrows_a_search_where_a_visible_sender_has_the_name",
+        "a sender is looked for in every field",
+        "src/headgate/store/search/asked.py",
+        "texts[is_sender[text.columns.runs_of(texts)]]",
+        "texts",
+    ),
+    Bug(
+        f"{_ASKED}test_days_say_nothing_to_a_grant_that_does_not_show_the_time",
+        "times that a grant does not show decide which records are of some days",
+        "src/headgate/policy/decide.py",
+        "        shows_time=time_field in scope.capability.fields,",
+        "        shows_time=True,",
+    ),
+    Bug(
+        "tests/questions/test_recognise.py::test_what_may_be_something_else_stays_a_word",
+        "two periods in one question narrow the search",
+        "src/headgate/questions/recognise.py",
+        "if kinds.count(kind) == 1)",
+        "if kinds.count(kind))",
+    ),
     Bug(
         "tests/mcp/serve/test_lines.py::"
         "test_a_row_of_a_page_begins_with_its_line_and_leaves_out_what_says_nothing",

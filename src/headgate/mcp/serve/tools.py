@@ -106,7 +106,7 @@ def _tools(kinds: Sequence[RecordKind]) -> tuple[Json, ...]:
         _tool(
             RecordsRead,
             "List records",
-            "A page of one stream, newest first: the rows that fit; next_cursor goes on. "
+            "A page of one stream, newest first; next_cursor goes on. "
             "changes_since='beginning' gives what changed, without sort, order, count, filter and expand. "
             f"Each row has an id for fetch. {_DATA}",
             _answer("data"),
@@ -123,7 +123,7 @@ def _tools(kinds: Sequence[RecordKind]) -> tuple[Json, ...]:
         | _tool(
             SearchRead,
             "Find records by words",
-            f"Find {named} by words. Records with all the words rank first; counts are exact. "
+            f"Find {named} by words. Those with all words rank first; counts are exact. Days and senders in it narrow it. "
             f'"phrase", start*, -not, a OR b (binds first). Pass a printed id unchanged to fetch. {_DATA}',
             _answer("results", "data"),
         ),
@@ -138,7 +138,7 @@ def _tools(kinds: Sequence[RecordKind]) -> tuple[Json, ...]:
             WindowRead,
             "Read part of a long field",
             "A window of one field, an object or list as JSON: from offset_chars, around the first match of q, or "
-            "from a cursor; only one of these. It prints the arguments for the next and previous window. "
+            "from a cursor; only one of these. It prints how to go on. "
             f"{_DATA}",
             _WINDOW_RESULT,
         ),

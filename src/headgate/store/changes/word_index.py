@@ -24,6 +24,7 @@ from headgate.store.sql.word_segments import (
     delete_segment,
     is_current,
     merge_segments,
+    note_every_dead,
     within_limits,
 )
 from headgate.telemetry import get_logger
@@ -83,6 +84,8 @@ def _go_on(database: Database) -> None:
         database.run(database.sql["set_words_filled"], (rows[-1][0],))
         get_logger().info("word_index_filled", count=len(rows))
     else:
+        # Segments of other rules, of which no text is left, go.
+        note_every_dead(database)
         database.run(database.sql["set_words_version"], (analyser.VERSION,))
 
 
@@ -116,6 +119,7 @@ def put_texts(database: Database, stream: StreamTable, sid: int, fids: frozenset
 def delete_texts(database: Database, shelf: Shelf) -> None:
     for gid, _, _ in database.all(database.sql["numbers_of_shelf"], (shelf.sid,)):
         delete_segment(database, gid)
+    database.run(database.sql["delete_gone_of_shelf"], (shelf.sid,))
 
 
 #: In idle time a segment is merged into one that is at most so many times as large.

@@ -29,7 +29,7 @@ from headgate.store.postgres.migrate import open_place, place_to_fill
 #: The tables that hold anything of a record.
 _RECORD_TABLES = (
     "record", "typed", "child_key", "life", "chunk", "blob", "blob_part", "blob_use", "invalid",
-    "word_segment", "word_leaf", "vector_block", "vector_stale", "idempotency", "connection", "shelf", "kept_cursor",
+    "word_segment", "word_leaf", "word_gone", "vector_block", "vector_stale", "idempotency", "connection", "shelf", "kept_cursor",
 )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import re
 import string
 from collections.abc import Iterator
 
-from headgate.words import MONTHS, index_words
+from headgate.words import MONTHS, WORD_CHARS, index_words
 
 _NUMBER_OF_MONTH = {name: number for number, names in enumerate(MONTHS, 1) for name in names.split()}
 _MONTH = "|".join(sorted(_NUMBER_OF_MONTH, key=len, reverse=True))
@@ -121,7 +121,7 @@ def _form(digits: str) -> str:
     whole, _, fraction = digits.partition(".")
     fraction = fraction.rstrip("0")
     whole = whole.lstrip("0") or "0"
-    return f"#{whole}.{fraction}" if fraction else f"#{whole}"
+    return (f"#{whole}.{fraction}" if fraction else f"#{whole}")[:WORD_CHARS]
 
 
 #: Raise it when the words of a text change, or which fields are searched: a store notes it, and makes its index again when it is opened.

@@ -39,7 +39,7 @@ _LENGTH_MOST = (1 << 16) - 1
 _LEAF_OCCURRENCES = 1024
 _LEAF_WORDS = 128
 #: A frequent word has leaves of its word alone, so that a time range reads only some of them.
-_PART_OCCURRENCES = 4096
+_PART_OCCURRENCES = 16_384
 _SEPARATOR = b"\0"
 
 

@@ -48,6 +48,7 @@ TABLES = (
     Table("blob_use", ("blob_id", "rid", "fid"), CopyMode.RESTART_IF_CHANGED),
     Table("word_segment", ("gid",), CopyMode.RESTART_IF_CHANGED),
     Table("word_leaf", ("lid",), CopyMode.RESTART_IF_CHANGED),
+    Table("word_gone", ("sid", "fid", "number")),
     Table("vector_block", ("bid",), CopyMode.RESTART_IF_CHANGED),
     Table("vector_stale", ("rid", "fid"), CopyMode.RESTART_IF_CHANGED),
     Table("grant_issued", ("id",)),

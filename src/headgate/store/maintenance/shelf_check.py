@@ -38,7 +38,7 @@ from headgate.store.format.streams import Shelf, StreamTable
 from headgate.store.format.word_filter import word_filter
 from headgate.store.sql.database import Database, Dialect
 from headgate.store.sql.vector_blocks import PART_SHIFT, read_block
-from headgate.store.sql.word_segments import dead_texts, read_leaves
+from headgate.store.sql.word_segments import GoneTexts, dead_texts, read_leaves
 
 _AT_ONCE = 500
 #: Indexes of the record table, and whether they hold live records alone.
@@ -258,9 +258,10 @@ class WordIndexCheck:
 
     def _held(self, fid: int) -> set[tuple[int, int]]:
         indexed: set[tuple[int, int]] = set()
-        for _, own, text_count, _, _, _, _, numbers, times, dead in self._segments:
+        gone = GoneTexts.read(self._database, self._shelf.sid, fid)
+        for gid, own, text_count, _, _, _, _, numbers, times, dead in self._segments:
             if own == fid and len(numbers) == 4 * text_count and len(times) == 8 * text_count:
-                alive = np.ones(text_count, np.bool_)
+                alive = ~gone.among(gid, np.frombuffer(numbers, "<u4"))
                 alive[dead_texts(dead)[dead_texts(dead) < text_count]] = False
                 pair = np.frombuffer(numbers, "<u4")[alive], np.frombuffer(times, "<i8")[alive]
                 indexed |= _pairs(*pair)

@@ -22,6 +22,7 @@ from headgate.store.format.arrays import np
 from headgate.store.format.segments import Numbers
 from headgate.store.queries.rows import readable_keys
 from headgate.store.queries.scope import passing
+from headgate.store.search.asked import from_sender, within_spans
 from headgate.store.search.hits import Match, Place, ShownHits, WordHits, matched_fields, show
 from headgate.store.search.matching import FoundNeed, Matcher
 from headgate.store.search.query import understand
@@ -88,7 +89,11 @@ class _Matches(NamedTuple):
     by_time: Numbers
 
     def chosen(self, places: Numbers) -> _Matches:
-        return _Matches(*(column[places] for column in self))
+        if places.dtype == np.bool_ and places.all():
+            return self
+        # Until they are ordered, the keys are one column.
+        columns = {id(column): column[places] for column in {id(column): column for column in self}.values()}
+        return _Matches(*(columns[id(column)] for column in self))
 
     def in_order(self) -> _Matches:
         return self.chosen(np.argsort(self.records))
@@ -268,7 +273,7 @@ class LexicalSearch:
     def _counts(self, bits: Numbers) -> tuple[int, ...]:
         """Count the records that hold each need."""
         places = range(len(self._question.needs))
-        return tuple(int(np.count_nonzero(bits & np.uint64(1 << place))) for place in places)
+        return tuple(int(np.count_nonzero(bits & bits.dtype.type(1 << place))) for place in places)
 
     def _of_alternatives(self, word: FoundNeed, records: Numbers) -> tuple[tuple[str, int], ...]:
         """Count the records that hold each alternative of a need; one that is in none is not corrected."""
@@ -290,7 +295,7 @@ class LexicalSearch:
             ]
             own_bits = bits_of(held.records, holding(own, columns.record_end), columns.record_end)
         need_count = len(words)
-        tier = np.where(np.bitwise_count(held.bits) < need_count, _PARTIAL, _QUOTED)
+        tier = np.where(np.bitwise_count(held.bits) < need_count, np.int8(_PARTIAL), np.int8(_QUOTED))
         tier[np.bitwise_count(own_bits) == need_count] = _WHOLE
         return _Matches(held.records, held.bits, own_bits, tier, tier, tier)
 
@@ -308,6 +313,17 @@ class LexicalSearch:
             shelves = [self._catalog.by_sid[sid] for sid in self._scope.reaches]
             passed = passing(self._database, self._catalog, shelves, self._plan.filters, rids.tolist())
             matches = matches.chosen(np.isin(rids, passed))
+        return self._as_asked(matches)
+
+    def _as_asked(self, matches: _Matches) -> _Matches:
+        """Leave out what is of other times or senders than the question names."""
+        reaches = self._scope.reaches
+        if self._plan.spans:
+            times, rids = self._text.record_times[matches.records], self._text.rids(matches.records)
+            matches = matches.chosen(within_spans(self._plan, reaches, rids, times))
+        if self._plan.sender is not None:
+            senders = from_sender(self._plan, reaches, self._matcher, self._text)
+            matches = matches.chosen(np.isin(matches.records, senders))
         return matches
 
     # Ordering

@@ -24,6 +24,7 @@ from headgate.store.format.records import RID_SHIFT, long_notes, searched_text_i
 from headgate.store.format.vectors import Bytes, Floats, inverse_lengths, similarities
 from headgate.store.queries.rows import FoundRow, read_chunks, readable_keys
 from headgate.store.queries.scope import passing, scope_of
+from headgate.store.search.asked import from_sender, within_spans
 from headgate.store.search.hits import Match, Place, ShownHits, show
 from headgate.store.search.matching import Matcher
 from headgate.store.search.query import Need, SearchQuestion, understand
@@ -299,8 +300,11 @@ class MeaningSearch:
             shelves = [self._catalog.by_sid[sid] for sid in self._scope.reaches]
             rids = passages.rids.tolist()
             stays &= np.isin(rids, passing(self._database, self._catalog, shelves, self._plan.filters, rids))
+        reaches = self._scope.reaches
+        if self._plan.spans:
+            stays &= within_spans(self._plan, reaches, passages.rids, passages.times)
         strict = [need for need in self._question.needs if need.is_strict]
-        if strict or self._question.excluded:
+        if strict or self._question.excluded or self._plan.sender is not None:
             scope = search_scope(self._catalog, self._plan.reaches)
             text = self._memory.segments.visible_text(self._database, self._plan.reaches, scope)
             matcher = Matcher(self._database, text)
@@ -312,6 +316,9 @@ class MeaningSearch:
                 stays &= np.isin(passages.rids, holders(need))
             for need in self._question.excluded:
                 stays &= ~np.isin(passages.rids, holders(need))
+            if self._plan.sender is not None:
+                senders = from_sender(self._plan, reaches, matcher, text)
+                stays &= np.isin(passages.rids, text.rids(senders))
             self.is_cut |= matcher.is_cut
         return passages.chosen(stays)
 

@@ -26,6 +26,8 @@ _CLOSENESS = 0.5
 _CLOSE_MOST = 400_000
 #: Where more than one record in so many holds a word, matches are noted in a column of all records.
 _ONE_IN = 32
+#: Where more than one record in so many does, these are gone through in order.
+_FEW_ONE_IN = 4
 #: So many occurrences are looked through at a time: what is made of them stays in the processor's cache.
 _AT_ONCE = 1 << 16
 #: The bits of so many needs fit in one byte: what is looked through for every record should be small.
@@ -55,9 +57,12 @@ class HoldingTexts(NamedTuple):
 
     def occurrences_in(self, is_chosen: Numbers, end: int) -> Numbers:
         """Return the places of the occurrences in chosen texts; there are occurrences up to an end."""
-        sizes: Numbers = np.diff(self.firsts, append=end)[is_chosen]
+        texts = np.flatnonzero(is_chosen)
+        firsts = self.firsts[texts]
+        ends: Numbers = np.append(self.firsts, end)[texts + 1]
+        sizes: Numbers = ends - firsts
         before: Numbers = np.cumsum(sizes) - sizes
-        places: Numbers = np.repeat(self.firsts[is_chosen] - before, sizes)
+        places: Numbers = np.repeat(firsts - before, sizes)
         return places + np.arange(len(places))
 
 
@@ -140,7 +145,11 @@ def bits_of(records: Numbers, held: Held, record_end: int) -> Numbers:
 
 
 def _distinct(numbers: Numbers, end: int) -> Numbers:
-    """Return each number once; going through all numbers that there could be takes twice as long."""
+    """Return each number once; where there are few, going through all that there could be takes twice as long."""
+    if len(numbers) * _FEW_ONE_IN > end:
+        is_there = np.zeros(end, np.bool_)
+        is_there[numbers] = True
+        return np.flatnonzero(is_there)
     last: Numbers = np.empty(end, np.int32)
     places: Numbers = np.arange(len(numbers), dtype=np.int32)
     last[numbers] = places

@@ -8,8 +8,8 @@ that stands only in hidden text makes any difference to the work of a search.
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -37,7 +37,7 @@ from headgate.store.format.word_filter import FilterTable, word_filter
 from headgate.store.search.ranking import Occurrences, TextColumns, nowhere
 from headgate.store.search.scope import Bounds, SearchedField, SearchScope, SizedMemory, inside
 from headgate.store.sql.database import Database
-from headgate.store.sql.word_segments import LEAF_SHIFT, checked_leaf, dead_texts, read_leaves
+from headgate.store.sql.word_segments import LEAF_SHIFT, GoneTexts, checked_leaf, dead_texts, read_leaves
 
 #: What a reader remembers of segments, in bytes, and for how many searched parts of the store.
 SEGMENT_BYTES = 256 * 1024 * 1024
@@ -94,14 +94,29 @@ class FoundWords(NamedTuple):
     is_cut: bool = False
 
 
+class _SegmentRows(NamedTuple):
+    """What decides which texts may be seen: the segments, and the records whose texts left them."""
+
+    #: Each with how many of its texts left, its shelf and its field.
+    segments: tuple[tuple[int, int, int, int], ...]
+    #: Shelf, field, number of the record, and up to which segment.
+    gone: tuple[tuple[int, int, int, int], ...]
+
+    def gone_by_field(self) -> dict[tuple[int, int], GoneTexts]:
+        by_field: defaultdict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+        for sid, fid, number, last_gid in self.gone:
+            by_field[sid, fid].append((number, last_gid))
+        return {key: GoneTexts.of(rows) for key, rows in by_field.items()}
+
+
 class SegmentMemory:
     """The segments that a reader has seen, the least recently used of them forgotten first."""
 
     def __init__(self) -> None:
         self._views = SizedMemory[tuple[int, int, Bounds | None], _View](SEGMENT_BYTES)
-        self._texts: OrderedDict[
-            tuple[SearchReach, ...], tuple[int, tuple[tuple[int, int, int, int], ...], VisibleText]
-        ] = OrderedDict()
+        self._texts: OrderedDict[tuple[SearchReach, ...], tuple[int, _SegmentRows, VisibleText]] = (
+            OrderedDict()
+        )
 
     def visible_text(
         self, database: Database, reaches: tuple[SearchReach, ...], scope: SearchScope
@@ -111,8 +126,9 @@ class SegmentMemory:
         version = database.snapshot_version()
         if known is not None and known[0] == version:
             return known[2]
-        rows: tuple[tuple[int, int, int, int], ...] = tuple(
-            database.all(database.sql["visible_segments"], (scope.pairs,))
+        rows = _SegmentRows(
+            tuple(database.all(database.sql["visible_segments"], (scope.pairs,))),
+            tuple(database.all(database.sql["visible_gone_texts"], (scope.pairs,))),
         )
         text = known[2] if known is not None and known[1] == rows else self._read(database, scope, rows)
         self._texts[reaches] = (version, rows, text)
@@ -121,12 +137,11 @@ class SegmentMemory:
             self._texts.popitem(last=False)
         return text
 
-    def _read(
-        self, database: Database, scope: SearchScope, rows: Iterable[tuple[int, int, int, int]]
-    ) -> VisibleText:
+    def _read(self, database: Database, scope: SearchScope, rows: _SegmentRows) -> VisibleText:
         views: list[_View] = []
         fields: list[SearchedField] = []
-        for gid, dead_count, sid, fid in rows:
+        gone = rows.gone_by_field()
+        for gid, dead_count, sid, fid in rows.segments:
             whole = self._views.get((gid, dead_count, None), lambda gid=gid: _read_view(database, gid))
             assert whole is not None
             field_seen = scope.fields[sid, fid]
@@ -137,9 +152,18 @@ class SegmentMemory:
                     lambda whole=whole, field_seen=field_seen: _narrowed(database, whole, field_seen),
                 )
             if view is not None:
-                views.append(view)
+                left = gone.get((sid, fid))
+                views.append(view if left is None else _without(view, left))
                 fields.append(field_seen)
         return _visible_text(views, fields)
+
+
+def _without(view: _View, gone: GoneTexts) -> _View:
+    """Leave out the texts that left and are not noted in the segment yet."""
+    stays = ~gone.among(view.gid, view.texts.numbers)
+    if stays.all():
+        return view
+    return replace(view, alive=stays if view.alive is None else view.alive & stays)
 
 
 def _read_view(database: Database, gid: int) -> _View:
@@ -304,10 +328,9 @@ class VisibleText:
         parts = [_part_of(leaves[lid], place) for _, lid, place in places]
         sizes = [len(part) // 4 for part in parts]
         memory.require(sum(sizes) * _OCCURRENCE_BYTES)
-        keys = np.frombuffer(b"".join(parts), "<u4").astype(np.int64)
-        numbers = [self._numbers[lid >> LEAF_SHIFT] for _, lid, _ in places]
-        keys += np.repeat(self.columns.run_starts[numbers] << POSITION_BITS, sizes)
-        weights = np.repeat(np.array([factors[word] for word, _, _ in places]), sizes)
+        runs = [self._numbers[lid >> LEAF_SHIFT] for _, lid, _ in places]
+        keys = _joined_keys(parts, self.columns.run_starts[runs] << POSITION_BITS)
+        weights = _repeated([factors[word] for word, _, _ in places], sizes)
         if self.alive is not None:
             is_there = self.alive[keys >> POSITION_BITS]
             starts = list(accumulate(sizes, initial=0))[:-1]
@@ -342,6 +365,24 @@ class VisibleText:
             ):
                 leaves[lid] = checked_leaf(*row)
         return leaves
+
+
+def _joined_keys(parts: Sequence[bytes], starts: Numbers) -> Numbers:
+    """Put occurrences of many leaves in one column; each is written once, with the first text of its segment added."""
+    keys = np.empty(sum(map(len, parts)) // 4, np.int64)
+    at = 0
+    for part, start in zip(parts, starts, strict=True):
+        end = at + len(part) // 4
+        np.add(np.frombuffer(part, "<u4"), start, out=keys[at:end])
+        at = end
+    return keys
+
+
+def _repeated(values: Sequence[float], sizes: Sequence[int]) -> Numbers:
+    """Repeat each value so often; one that is the same everywhere takes no memory."""
+    if len(set(values)) == 1:
+        return np.broadcast_to(np.float64(values[0]), sum(sizes))
+    return np.repeat(np.array(values), sizes)
 
 
 def _part_of(leaf: Leaf, place: int) -> bytes:

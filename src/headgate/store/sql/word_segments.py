@@ -38,6 +38,8 @@ _PORTION_CHARS = 2_000_000
 #: So many segments of about the same size are merged by the transaction that adds the last of them.
 _SIMILAR_MOST = 12
 _SIZE_BITS = 3
+#: So many texts that left a field may wait beside its segments.
+_WAITING_MOST = 256
 #: How much memory a merge takes for each occurrence, about.
 _MERGE_BYTES = 64
 
@@ -67,7 +69,7 @@ def write_changes(database: Database, changes: Iterable[TextChange]) -> None:
         if change.text is None:
             gone[key].add(number)
     for (sid, fid), numbers in gone.items():
-        _note_dead(database, sid, fid, numbers)
+        _note_gone(database, sid, fid, numbers)
     for (sid, fid), latest in sorted(fields.items(), key=lambda item: item[0]):
         entering = [
             (number, latest_change.time, latest_change.text)
@@ -95,10 +97,59 @@ def _portions(texts: Sequence[_Entering]) -> Iterator[list[_Entering]]:
         yield portion
 
 
-def _note_dead(database: Database, sid: int, fid: int, gone: set[int]) -> None:
-    left = np.array(sorted(gone), np.uint32)
+def _note_gone(database: Database, sid: int, fid: int, gone: set[int]) -> None:
+    """Note that the texts of some records have left all segments there are.
+
+    Which segments hold them is looked for once for many: the numbers of a whole shelf are read for it.
+    """
+    last_gid: int | None = database.value(database.sql["last_segment"], (sid, fid))
+    if last_gid is None:
+        return
+    waiting = GoneTexts.read(database, sid, fid).with_more(gone, last_gid)
+    if len(waiting.numbers) > _WAITING_MOST:
+        _note_dead(database, sid, fid, waiting)
+        return
+    for number in sorted(gone):
+        database.run(database.sql["put_gone_text"], (sid, fid, number, last_gid))
+
+
+class GoneTexts(NamedTuple):
+    """Records whose texts left a field without being noted in its segments, and up to which segment."""
+
+    numbers: Numbers
+    last_gids: Numbers
+
+    @classmethod
+    def of(cls, rows: Sequence[tuple[int, int]]) -> GoneTexts:
+        numbers, last_gids = np.array(rows, np.int64).reshape(-1, 2).T
+        return cls(numbers.astype(np.uint32), last_gids)
+
+    @classmethod
+    def read(cls, database: Database, sid: int, fid: int) -> GoneTexts:
+        """Read those of one field of one shelf."""
+        return cls.of(database.all(database.sql["gone_texts"], (sid, fid)))
+
+    def with_more(self, gone: set[int], last_gid: int) -> GoneTexts:
+        """Add records whose texts left all segments up to now."""
+        known = dict(zip(self.numbers.tolist(), self.last_gids.tolist(), strict=True))
+        return GoneTexts.of([*(known | dict.fromkeys(gone, last_gid)).items()])
+
+    def among(self, gid: int, numbers: Numbers) -> Numbers:
+        """Return which texts of a segment have left, by the numbers of their records."""
+        left = self.numbers[self.last_gids >= gid]
+        return np.isin(numbers, left) if len(left) else np.zeros(len(numbers), np.bool_)
+
+
+def note_every_dead(database: Database) -> None:
+    """Note in the segments of every field which of their texts have left."""
+    for sid, fid in database.all(database.sql["fields_with_gone_texts"]):
+        _note_dead(database, sid, fid, GoneTexts.read(database, sid, fid))
+
+
+def _note_dead(database: Database, sid: int, fid: int, gone: GoneTexts) -> None:
+    database.run(database.sql["delete_gone_texts"], (sid, fid))
     for gid, numbers, dead in database.all(database.sql["numbers_of_field"], (sid, fid)):
-        places = np.flatnonzero(np.isin(np.frombuffer(numbers, "<u4"), left))
+        places = np.flatnonzero(gone.among(gid, np.frombuffer(numbers, "<u4")))
         if not len(places):
             continue
         every = np.union1d(dead_texts(dead), places)
@@ -171,19 +222,20 @@ def checked_leaf(words: bytes, crc: int, counts: bytes, occurrences: bytes) -> L
 
 def merge_segments(database: Database, sid: int, fid: int, gids: Sequence[int]) -> None:
     """Put one segment in the place of several, without the texts that have left."""
-    merged = merge([_part(database, gid) for gid in gids])
+    gone = GoneTexts.read(database, sid, fid)
+    merged = merge([_part(database, gid, gone) for gid in gids])
     for gid in gids:
         delete_segment(database, gid)
     if merged is not None:
         _insert(database, sid, fid, merged)
 
 
-def _part(database: Database, gid: int) -> Part:
+def _part(database: Database, gid: int, gone: GoneTexts) -> Part:
     row = database.one(database.sql["word_segment_texts"], (gid,))
     assert row is not None
     numbers, times, lengths, dead = row
     texts = unpack_texts(numbers, times, lengths)
-    stays = np.ones(len(texts), np.bool_)
+    stays = ~gone.among(gid, texts.numbers)
     stays[dead_texts(dead)] = False
     return Part(texts, read_leaves(database, gid), stays)
 

@@ -48,6 +48,31 @@ SELECT gid, numbers, dead FROM word_segment {index word_segment_field} WHERE {ho
 -- Which records have a text in each segment of a shelf.
 SELECT gid, fid, numbers FROM word_segment {index word_segment_field} WHERE {home} sid=?
 
+-- name: last_segment
+-- The newest segment of one field of one shelf.
+SELECT max(gid) FROM word_segment {index word_segment_field} WHERE {home} sid=? AND fid=?
+
+-- name: gone_texts
+-- The records whose texts left one field of one shelf, and up to which segment.
+SELECT number, last_gid FROM word_gone WHERE {home} sid=? AND fid=? ORDER BY number
+
+-- name: fields_with_gone_texts
+-- The fields that texts left without being noted in their segments.
+SELECT DISTINCT sid, fid FROM word_gone WHERE {home} true
+
+-- name: put_gone_text
+-- Note that the texts of a record left the segments of a field.
+INSERT INTO word_gone VALUES({home_value}?1, ?2, ?3, ?4)
+ON CONFLICT ({home_column}sid, fid, number) DO UPDATE SET last_gid=excluded.last_gid
+
+-- name: delete_gone_texts
+-- Forget which texts left a field: its segments say so.
+DELETE FROM word_gone WHERE {home} sid=? AND fid=?
+
+-- name: delete_gone_of_shelf
+-- The same of a whole shelf.
+DELETE FROM word_gone WHERE {home} sid=?
+
 -- name: set_dead_texts
 -- Note which texts of a segment have left.
 UPDATE word_segment SET dead=? WHERE {home} gid=?

@@ -16,6 +16,11 @@ CROSS JOIN LATERAL (SELECT gid, dead, sid, fid FROM word_segment
   WHERE home=:home AND sid = (j.value ->> 0)::int AND fid = (j.value ->> 1)::int OFFSET 0) s
 ORDER BY s.gid
 
+-- name: visible_gone_texts
+-- The records whose texts left the fields in a JSON list of pairs of shelf and field, and up to which segment.
+SELECT g.sid, g.fid, g.number, g.last_gid FROM jsonb_array_elements(?::jsonb) j
+JOIN word_gone g ON g.home=:home AND g.sid = (j.value ->> 0)::int AND g.fid = (j.value ->> 1)::int ORDER BY 1, 2, 3
+
 -- name: leaf_words
 -- The words of those of some leaves that hold a word; an empty word is in every leaf.
 SELECT l.lid, l.words FROM word_leaf l

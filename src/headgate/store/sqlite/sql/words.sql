@@ -14,6 +14,11 @@ SELECT gid, coalesce(length(dead) / 2, 0), sid, fid FROM json_each(?) j
 JOIN word_segment s INDEXED BY word_segment_field ON s.sid = j.value ->> 0 AND s.fid = j.value ->> 1
 ORDER BY gid
 
+-- name: visible_gone_texts
+-- The records whose texts left the fields in a JSON list of pairs of shelf and field, and up to which segment.
+SELECT g.sid, g.fid, g.number, g.last_gid FROM json_each(?) j
+JOIN word_gone g ON g.sid = j.value ->> 0 AND g.fid = j.value ->> 1 ORDER BY 1, 2, 3
+
 -- name: leaf_words
 -- The words of those of some leaves that hold a word; an empty word is in every leaf.
 SELECT lid, words FROM json_each(?1) j JOIN word_leaf l ON l.lid = j.value WHERE instr(words, ?2)
