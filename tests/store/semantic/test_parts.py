@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 
 from headgate.store.format.vectors import inverse_lengths, plain_products, products, quantised, similarities
 from headgate.store.models.model import OVERLAP_CHARS, PASSAGE_CHARS, PASSAGES_MOST, passages
-from headgate.store.search.find import fuse
+from headgate.store.search.merging import merged
 from tests.store.semantic.meaning import MODEL
 
 
@@ -76,13 +76,13 @@ def test_the_model_knows_what_texts_mean_in_several_languages():
 def test_fusion_adds_the_parts_of_the_best_scores_and_keeps_each_order():
     words, meaning = {"a": 200.0, "b": 190.0, "c": 20.0}, {"d": 0.5, "c": 0.4, "e": 0.1}
     # a: 1, b: 0.95, c: 0.1 + 0.4, d: 0.5, e: 0.1.
-    assert fuse(words, meaning, 0.5) == ["a", "b", "c", "d", "e"]
+    assert merged(words, meaning, 0.5) == ["a", "b", "c", "d", "e"]
     # With twice the weight, c: 0.1 + 0.8, and d: 1.
-    assert fuse(words, meaning, 1.0) == ["a", "d", "b", "c", "e"]
-    assert fuse(words, {}, 0.5) == ["a", "b", "c"]
-    assert fuse({}, meaning, 0.5) == ["d", "c", "e"]
-    assert fuse({}, {}, 0.5) == []
+    assert merged(words, meaning, 1.0) == ["a", "d", "b", "c", "e"]
+    assert merged(words, {}, 0.5) == ["a", "b", "c"]
+    assert merged({}, meaning, 0.5) == ["d", "c", "e"]
+    assert merged({}, {}, 0.5) == []
 
 
 def test_fusion_of_scores_that_are_all_zero_keeps_the_order_by_words():
-    assert fuse({"a": 0.0, "b": 0.0}, {"b": 0.0, "c": 0.0}, 1.0) == ["a", "b", "c"]
+    assert merged({"a": 0.0, "b": 0.0}, {"b": 0.0, "c": 0.0}, 1.0) == ["a", "b", "c"]
