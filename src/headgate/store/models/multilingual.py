@@ -24,7 +24,7 @@ _REDUCTION = "reduction.npz"
 class MultilingualEmbedder:
     """The Universal Sentence Encoder, reduced to 256 components."""
 
-    batch_size = 64
+    batch_size = 16
     least_similarity = 0.15
     weight = 0.5
 

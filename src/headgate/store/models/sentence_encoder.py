@@ -32,6 +32,8 @@ _WHOLE = (1 << 24) - 1
 _LEAST = np.float32(1e-30)
 #: The matrices of the package that are used as they are.
 _PRODUCTS = ("proj_W", "cnn_W", "d0", "d1", "d2", "d3", "p1", "p3")
+#: Texts of so many tokens, as most questions are, are computed in all directions.
+_SHORT = 24
 #: The layers of so many tokens are computed at a time, or of one text: that fits in the processor's cache.
 _TOKENS_AT_ONCE = 384
 
@@ -53,15 +55,10 @@ class SentenceEncoder:
         self._weights: Any = backends.NumpyBackend(str(place / "weights.npz"), None, threads=1)
         self._first = [Matrix(_side_by_side(weights)) for weights in self._weights.w1]
         self._rest = {name: Matrix(getattr(self._weights, name)) for name in _PRODUCTS}
-        every = zip(
-            self._weights.w2,
-            self._weights.b2,
-            reduction["second_mean"],
-            reduction["second_directions"],
-            strict=True,
-        )
-        self.biases: Sequence[Floats] = self._weights.b2
-        self._second = [_Reduced.of(*layer) for layer in every]
+        second = list(zip(self._weights.w2, self._weights.b2, strict=True))
+        self._whole = [Layer(Matrix(_side_by_side(weights)), None, bias) for weights, bias in second]
+        found = zip(second, reduction["second_mean"], reduction["second_directions"], strict=True)
+        self._reduced = [Layer.of(layer, mean, directions) for layer, mean, directions in found]
 
     def encode(self, texts: Sequence[str]) -> Floats:
         """Make a vector of each text."""
@@ -69,14 +66,17 @@ class SentenceEncoder:
         sizes = np.array([len(of_text) for of_text in ids])
         known, places = np.unique(np.fromiter(chain.from_iterable(ids), np.int64), return_inverse=True)
         tokens = self._tokens(known)
-        ends = np.cumsum(sizes)
-        sums: list[Floats] = []
-        first = 0
-        for last in _groups(ends):
-            start = ends[first] - sizes[first]
-            sums.append(self._sums(tokens, places[start : ends[last - 1]], sizes[first:last]))
-            first = last
-        return self._vectors(np.concatenate(sums), sizes)
+        sums = np.empty((len(texts), _EMBEDDED + len(WINDOWS) * _WIDTH), np.float32)
+        is_short = sizes <= _SHORT
+        for chosen, layers in ((is_short, self._whole), (~is_short, self._reduced)):
+            of_chosen, chosen_sizes = places[np.repeat(chosen, sizes)], sizes[chosen]
+            starts = np.cumsum(chosen_sizes) - chosen_sizes
+            parts = [
+                self._sums(tokens, of_chosen[starts[first] :], chosen_sizes[first:last], layers)
+                for first, last in _groups(chosen_sizes.tolist())
+            ]
+            sums[chosen] = np.concatenate(parts) if parts else 0
+        return self._vectors(sums, sizes)
 
     def _tokens(self, known: Any) -> _Tokens:
         """Compute what tokens give wherever they stand."""
@@ -97,10 +97,11 @@ class SentenceEncoder:
         given = [into.times(part) for part, into in zip(parts, self._first, strict=True)]
         return _Tokens(embedded, parts, given)
 
-    def _sums(self, tokens: _Tokens, places: Any, sizes: Any) -> Floats:
+    def _sums(self, tokens: _Tokens, places: Any, sizes: Any, layers: Sequence[Layer]) -> Floats:
         """Add up, for each text, what its tokens come to among their neighbours."""
         weights = self._weights
         starts = np.cumsum(sizes) - sizes
+        places = places[: int(sizes.sum())]
         inside = Neighbours.of(starts, sizes)
         features = np.empty((len(places), _EMBEDDED + len(WINDOWS) * _WIDTH), np.float32)
         features[:, :_EMBEDDED] = tokens.embedded[places]
@@ -108,15 +109,17 @@ class SentenceEncoder:
             values = tokens.parts[number][places]
             added = inside.added(tokens.given[number][places], *window) + weights.b1[number]
             values += np.maximum(added, 0, out=added)
-            values += np.maximum(self.second_layer(number, values, inside), 0)
+            values += np.maximum(self.second_layer(layers[number], values, inside, window), 0)
             features[:, _EMBEDDED + number * _WIDTH : _EMBEDDED + (number + 1) * _WIDTH] = values
         features = _normed(features, weights.ln_g, weights.ln_b, weights.eps)
         return np.add.reduceat(features, starts, axis=0)
 
-    def second_layer(self, number: int, values: Floats, inside: Neighbours) -> Floats:
+    def second_layer(
+        self, layer: Layer, values: Floats, inside: Neighbours, window: tuple[int, int]
+    ) -> Floats:
         """Return what the second layer of a window gives to each token."""
-        layer = self._second[number]
-        return layer.back.times(inside.added(layer.into.times(values), *WINDOWS[number])) + layer.bias
+        added = inside.added(layer.into.times(values), *window)
+        return (added if layer.back is None else layer.back.times(added)) + layer.bias
 
     def _vectors(self, sums: Floats, sizes: Any) -> Floats:
         """Compute the rest, which is of each text as a whole."""
@@ -167,16 +170,17 @@ class Neighbours:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reduced:
-    """A layer of one window: what each token gives, in few directions, and the way back from these."""
+class Layer:
+    """A layer of one window: what each token gives, and if that is in few directions, the way back from these."""
 
     into: Matrix
-    back: Matrix
+    back: Matrix | None
     bias: Floats
 
     @classmethod
-    def of(cls, weights: Floats, bias: Floats, mean: Floats, directions: Floats) -> _Reduced:
+    def of(cls, layer: tuple[Floats, Floats], mean: Floats, directions: Floats) -> Layer:
         """Add what the mean of the output has in no direction to the bias."""
+        weights, bias = layer
         rest = mean - mean @ directions @ directions.T
         reduced = (weights.reshape(-1, _WIDTH, _WIDTH) @ directions).reshape(-1, directions.shape[1])
         return cls(Matrix(_side_by_side(reduced)), Matrix(directions.T), bias + rest)
@@ -188,16 +192,16 @@ def _side_by_side(weights: Floats) -> Floats:
     return np.ascontiguousarray(places.transpose(1, 0, 2).reshape(_WIDTH, -1))
 
 
-def _groups(ends: Any) -> list[int]:
-    """Cut texts into groups by their numbers of tokens; returns where each ends."""
-    groups: list[int] = []
-    start = before = 0
-    for number, end in enumerate(ends.tolist()):
-        if end - start > _TOKENS_AT_ONCE and number > (groups[-1] if groups else 0):
-            groups.append(number)
-            start = before
-        before = end
-    return [*groups, len(ends)]
+def _groups(sizes: Sequence[int]) -> list[tuple[int, int]]:
+    """Cut texts into groups by their numbers of tokens; returns the first of each, and the first of the next."""
+    groups: list[tuple[int, int]] = []
+    first = count = 0
+    for number, size in enumerate(sizes):
+        if number > first and count + size > _TOKENS_AT_ONCE:
+            groups.append((first, number))
+            first, count = number, 0
+        count += size
+    return [*groups, (first, len(sizes))] if sizes else []
 
 
 class Matrix:
