@@ -189,6 +189,13 @@ def test_filters_and_expansions_become_a_query():
 def test_a_search_takes_its_words_from_either_name(name: str):
     port = CountingPort(search=found())
     run(port, "search", **{name: "bridge"})
+    both = SearchQuery("bridge", limit=10, mode=SearchMode.HYBRID, or_words=True)
+    assert port.calls == [("search", both)]
+
+
+def test_a_search_that_names_a_mode_has_it_alone():
+    port = CountingPort(search=found())
+    run(port, "search", q="bridge", mode="lexical")
     assert port.calls == [("search", SearchQuery("bridge", limit=10))]
 
 

@@ -14,7 +14,7 @@ from headgate.model.query import SearchMode
 from headgate.model.rows import SearchPage
 from headgate.store.models.model import MeaningModel
 from headgate.store.search import both
-from headgate.store.search.merging import BEST, FIRST, merged
+from headgate.store.search.merging import BEST, FIRST, by_coverage, merged
 from tests.store.engines import ENGINES
 from tests.store.ledger import Ledger
 from tests.store.semantic.meaning import (
@@ -135,3 +135,33 @@ def test_the_best_of_either_list_are_among_the_first_and_nothing_is_lost_or_doub
     order = merged(by_words, by_meaning, weight)
     assert {*list(by_words)[:BEST], *list(by_meaning)[:BEST]} <= {*order[:FIRST]}
     assert sorted(order) == sorted(by_words.keys() | by_meaning.keys())
+
+
+def test_the_fewer_words_of_the_question_records_hold_the_more_meaning_counts():
+    by_words, by_meaning = {"a": 30.0}, {"b": 0.6, "a": 0.2}
+    assert merged(by_words, by_meaning, 0.5 * by_coverage(1.0)) == ["a", "b"]
+    assert merged(by_words, by_meaning, 0.5 * by_coverage(0.1)) == ["b", "a"]
+    factors = [by_coverage(part / 10) for part in range(11)]
+    assert factors == sorted(factors, reverse=True)
+    assert factors[-1] == 1
+
+
+def test_how_much_of_a_question_records_hold_counts_words_that_are_nowhere_and_parts_of_runs(
+    home: MeaningHome,
+):
+    weights: list[float] = []
+
+    def noting(coverage: float) -> float:
+        weights.append(coverage)
+        return 1.0
+
+    with meaning_ledger(home, words_model()) as ledger, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(both, "by_coverage", noting)
+        ledger.put({"id": "a", "title": "green apple 東京の天気"}, {"id": "b", "title": "car"})
+        made(ledger)
+        for asked in ("green apple", "green physician appointment", "physician", "天気予報", "天気"):
+            find_either(ledger, asked)
+    whole, third, nothing, run, word = weights
+    assert (whole, nothing, word) == (1.0, 0.0, 1.0)
+    assert 0.1 < third < 1 / 3
+    assert 0 < run < 1

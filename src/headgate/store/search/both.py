@@ -20,7 +20,7 @@ from headgate.store.queries.rows import born_until
 from headgate.store.search.hits import Match
 from headgate.store.search.lexical import LexicalRanking, LexicalSearch
 from headgate.store.search.meaning import AskedMeaning, MeaningSearch, SearchMemory, SimilarRecords
-from headgate.store.search.merging import merged
+from headgate.store.search.merging import by_coverage, merged
 from headgate.store.sql.catalog import Catalog
 from headgate.store.sql.database import Database
 
@@ -126,7 +126,7 @@ class SearchByBoth:
         order = merged(
             {rid: match.score for rid, match in by_words.items()},
             {rid: match.score for rid, match in by_meaning.items()},
-            self._meaning.weight,
+            self._meaning.weight * by_coverage(ranking.coverage),
         )
         if self._plan.sort is SearchSort.TIME:
             order.sort(key=lambda rid: (by_words.get(rid) or by_meaning[rid]).place.by_time)

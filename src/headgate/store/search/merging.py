@@ -9,6 +9,8 @@ from typing import TypeVar
 
 #: So many of the best of either list are among so many of the merged ones, whatever their scores.
 BEST, FIRST = 3, 10
+#: How much more meaning counts where no record holds a word of the query, and how soon that ends.
+_WITHOUT_WORDS, _ENDS = 8.0, 6
 _Thing = TypeVar("_Thing", bound=Hashable)
 
 
@@ -27,6 +29,11 @@ def merged(
             scores[thing] += factor * score / best if best > 0 else 0
     order = sorted(scores, key=lambda thing: -scores[thing])
     return _with_best(order, {*islice(by_words, BEST), *islice(by_meaning, BEST)})
+
+
+def by_coverage(coverage: float) -> float:
+    """Return how much more meaning counts where the best matches hold only a part of the query."""
+    return 1 + _WITHOUT_WORDS * (1 - coverage) ** _ENDS
 
 
 def _with_best(order: Sequence[_Thing], best: set[_Thing]) -> list[_Thing]:
