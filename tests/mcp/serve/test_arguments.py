@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given, strategies as st
 
 from headgate.model.ids import RecordRef, format_result_id
-from headgate.model.query import ChangesQuery, ExactFilter, ExpandRequest, RangeFilter, SearchQuery
+from headgate.model.query import (
+    ChangesQuery,
+    ExactFilter,
+    ExpandRequest,
+    RangeFilter,
+    SearchMode,
+    SearchQuery,
+)
 from tests.mcp.serve.prepared import HANDLES, CountingPort, found, names_the_key, page, run, window
 
 WRONG: list[tuple[str, dict[str, Any], str, str | None]] = [
