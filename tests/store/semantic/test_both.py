@@ -133,8 +133,19 @@ def test_the_best_of_either_list_are_among_the_first_and_nothing_is_lost_or_doub
     by_words: dict[int, float], by_meaning: dict[int, float], weight: float
 ):
     order = merged(by_words, by_meaning, weight)
-    assert {*list(by_words)[:BEST], *list(by_meaning)[:BEST]} <= {*order[:FIRST]}
     assert sorted(order) == sorted(by_words.keys() | by_meaning.keys())
+    for ranked in (by_words, by_meaning):
+        things = list(ranked)
+        shown = {*order[:FIRST]}
+        for thing in things[:BEST]:
+            as_good = [other for other in things if ranked[other] == ranked[thing]]
+            assert thing in shown or any(other in shown for other in as_good)
+
+
+def test_of_many_that_are_as_good_those_that_hold_the_words_stay_first():
+    by_words = dict.fromkeys(range(12), 20.0)
+    by_meaning = dict.fromkeys([*range(100, 110), *range(12)], 0.5)
+    assert merged(by_words, by_meaning, 0.5)[:FIRST] == list(range(10))
 
 
 def test_the_fewer_words_of_the_question_records_hold_the_more_meaning_counts():

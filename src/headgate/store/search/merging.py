@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Mapping, Sequence
-from itertools import islice
+from collections.abc import Hashable, Mapping, Sequence, Set as AbstractSet
+from itertools import takewhile
 from typing import TypeVar
 
 #: So many of the best of either list are among so many of the merged ones, whatever their scores.
@@ -28,12 +28,24 @@ def merged(
         for thing, score in ranked.items():
             scores[thing] += factor * score / best if best > 0 else 0
     order = sorted(scores, key=lambda thing: -scores[thing])
-    return _with_best(order, {*islice(by_words, BEST), *islice(by_meaning, BEST)})
+    first = {*order[:FIRST]}
+    return _with_best(order, {*_best(by_words, first), *_best(by_meaning, first)})
 
 
 def by_coverage(coverage: float) -> float:
     """Return how much more meaning counts where the best matches hold only a part of the query."""
     return 1 + _WITHOUT_WORDS * (1 - coverage) ** _ENDS
+
+
+def _best(ranked: Mapping[_Thing, float], first: AbstractSet[_Thing]) -> list[_Thing]:
+    """Return the best of a list; of those that are as good as the last of them, those that are among the first anyway."""
+    things = list(ranked)
+    least = min(BEST, len(things)) - 1
+    as_good = takewhile(lambda thing: ranked[thing] == ranked[things[least]], things[BEST:])
+    best = [*things[:BEST], *as_good]
+    better = [thing for thing in best if ranked[thing] != ranked[things[least]]]
+    equal = sorted((thing for thing in best if thing not in better), key=lambda thing: thing not in first)
+    return [*better, *equal][:BEST]
 
 
 def _with_best(order: Sequence[_Thing], best: set[_Thing]) -> list[_Thing]:
