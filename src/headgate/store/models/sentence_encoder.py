@@ -216,7 +216,7 @@ class Matrix:
         self._whole: Floats = np.rint(weights / self._steps)
 
     def times(self, rows: Floats) -> Floats:
-        """Multiply rows, each in steps of its own."""
+        """Multiply rows, each in separate steps."""
         steps = np.maximum(np.abs(rows).max(axis=1, keepdims=True), _LEAST) / self._most
         product = np.rint(rows / steps) @ self._whole
         product *= steps
