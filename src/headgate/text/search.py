@@ -124,7 +124,10 @@ def search_text(
 ) -> str:
     """Write the text of a search from its body and its flat results; ``cursor`` is the one it was asked with."""
     found_by = _FOUND_BY.get((body.get("meta") or {}).get("mode", ""), "")
-    lines = [f"search: {len(results)} hit(s){found_by}{_ended(body)}. {paging_line(body)}", *understood_line(body)]
+    lines = [
+        f"search: {len(results)} hit(s){found_by}{_ended(body)}. {paging_line(body)}",
+        *understood_line(body),
+    ]
     if not results and (body.get("meta") or {}).get("count"):
         lines.append("Counted only, as limit is 0. Pass a limit to see hits.")
         return "\n".join([*lines, *_recall(body)])

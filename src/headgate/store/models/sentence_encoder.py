@@ -1,4 +1,4 @@
-"""The Universal Sentence Encoder for many texts at once: the weights of its package, computed in a fifth of the time.
+"""The Universal Sentence Encoder for many texts at once: the weights of its package, computed in a third of the time.
 
 What the package does for every token of a text is done here once for each different token of a batch, as far as that
 does not depend on the tokens around it; and the rest, which adds up windows of two, three and five tokens in two layers, in
