@@ -73,7 +73,8 @@ def main() -> None:
             searchers = _searchers(own, own_english if is_english else None, name, searched, url)
             measured[name] = _measure(questions, searchers)
     print_means(measured, each=asked.each)
-    print_differences(measured, list(_PEERS))
+    for own_name in (OWN, str(SearchMode.HYBRID)):
+        print_differences(measured, list(_PEERS), own_name)
     print_misses(measured, list(_PEERS), asked.misses)
 
 

@@ -42,14 +42,14 @@ def print_means(measured: Mapping[str, Measured], *, each: bool) -> None:
     )
 
 
-def print_differences(measured: Mapping[str, Measured], peers: Sequence[str]) -> None:
-    """Print how far search by words is from the best of the other engines, over the questions drawn again."""
-    print(f"\nnDCG@10 of {OWN} less that of the best other engine (paired bootstrap, 95 %)")
+def print_differences(measured: Mapping[str, Measured], peers: Sequence[str], own: str = OWN) -> None:
+    """Print how far a search is from the best of the other engines, over the questions drawn again."""
+    print(f"\nnDCG@10 of {own} less that of the best other engine (paired bootstrap, 95 %)")
     ours: list[float] = []
     theirs: list[float] = []
     for set_name, one in measured.items():
         peer = one.best(peers)
-        own_scores = [scores.ndcg_10 for scores in one.scores[OWN] or ()]
+        own_scores = [scores.ndcg_10 for scores in one.scores[own] or ()]
         peer_scores = [scores.ndcg_10 for scores in one.scores[peer] or ()]
         ours += own_scores
         theirs += peer_scores

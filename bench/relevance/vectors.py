@@ -31,16 +31,19 @@ class CachedEmbedder:
 
     def embed(self, texts: Sequence[str]) -> Floats:
         """Make a vector of each text."""
-        return np.stack([self._vector(text) for text in texts])
+        keys = [hashlib.sha256(f"{self.identity.digest} {text}".encode()).digest() for text in texts]
+        vectors = {key: self._known(key) for key in keys}
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if vectors[key] is None}
+        if missing:
+            made = self._model.embed(list(missing.values())).astype(np.float32)
+            vectors |= dict(zip(missing, made, strict=True))
+            rows = [(key, vector.tobytes()) for key, vector in zip(missing, made, strict=True)]
+            self._stored.executemany("INSERT OR IGNORE INTO v VALUES(?, ?)", rows)
+        return np.stack([vectors[key] for key in keys])  # pyright: ignore[reportArgumentType] - none is missing
 
-    def _vector(self, text: str) -> Floats:
-        key = hashlib.sha256(f"{self.identity.digest} {text}".encode()).digest()
-        known = self._stored.execute("SELECT vector FROM v WHERE key=?", (key,)).fetchone()
-        if known is not None:
-            return np.frombuffer(known[0], np.float32)
-        (made,) = self._model.embed([text])
-        self._stored.execute("INSERT INTO v VALUES(?, ?)", (key, made.astype(np.float32).tobytes()))
-        return made
+    def _known(self, key: bytes) -> Floats | None:
+        row = self._stored.execute("SELECT vector FROM v WHERE key=?", (key,)).fetchone()
+        return None if row is None else np.frombuffer(row[0], np.float32)
 
 
 def cached_model(choice: str, directory: Path) -> MeaningModel:

@@ -123,6 +123,38 @@ async def test_every_surface_names_what_is_on(tmp_path: Path):
         assert "Dr. Weber" in found["content"][0]["text"]
 
 
+async def test_the_tool_searches_by_both_and_says_so_and_by_words_where_every_match_is_wanted(tmp_path: Path):
+    async with mail(tmp_path, "multilingual") as (program, _, token):
+
+        async def called(**arguments: Any) -> tuple[str, dict[str, Any]]:
+            answer = await _tool(program, token, "tools/call", name="search", arguments=arguments)
+            return answer["content"][0]["text"], answer["structuredContent"]["data"]
+
+        text, found = await called(query="doctor appointment")
+        assert "hit(s) by words and meaning. " in text.splitlines()[0]
+        assert "· by meaning" in text
+        assert found["meta"]["mode"] == "hybrid"
+        text, found = await called(query="roof")
+        assert "1 matched all" in text
+        for exact in ({"mode": "lexical"}, {"limit": 0}, {"sort": "time"}):
+            text, found = await called(query="roof", **exact)
+            assert text.startswith("search: ")
+            assert "by words" not in text
+            assert (found["meta"]["count"], "mode" in found["meta"]) == (1, False)
+        assert (await program.get("/v1/search?q=doctor+appointment", token)).body["data"] == []
+
+
+async def test_over_rest_both_is_a_preference_and_its_pages_go_on(tmp_path: Path):
+    async with mail(tmp_path, "multilingual") as (program, _, token):
+        prefer = [("prefer", "by-both=1")]
+        first = (await program.get("/v1/search?q=roof+visit&limit=1", token, headers=prefer)).body
+        assert (first["meta"]["mode"], first["url"]) == ("hybrid", "/v1/search")
+        second = (await program.get(first["links"]["next"], token, headers=prefer)).body
+        shown = [hit["record_key"] for page in (first, second) for hit in page["data"]]
+        assert len(shown) == len(set(shown)) == 2
+        assert "mode" not in (await program.get("/v1/search?q=roof", token)).body["meta"]
+
+
 @pytest.mark.parametrize("mode", ["semantic", "hybrid"])
 async def test_without_a_model_nothing_is_offered_and_nothing_takes_its_place(tmp_path: Path, mode: str):
     async with mail(tmp_path, "off") as (program, _, token):
@@ -138,6 +170,8 @@ async def test_without_a_model_nothing_is_offered_and_nothing_takes_its_place(tm
             program, token, "tools/call", name="search", arguments={"q": "roof", "mode": mode}
         )
         assert failed["isError"]
+        by_words = await _tool(program, token, "tools/call", name="search", arguments={"q": "roof"})
+        assert "mode" not in by_words["structuredContent"]["data"]["meta"]
 
 
 async def test_a_hostile_query_is_answered_or_refused_by_name_on_every_surface(tmp_path: Path):

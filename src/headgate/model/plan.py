@@ -239,6 +239,8 @@ class SearchPlan(msgspec.Struct, frozen=True):
     preview_chars: int | None = None
     sort: SearchSort = SearchSort.RELEVANCE
     mode: SearchMode = SearchMode.LEXICAL
+    #: In place of both by words alone, while vectors of visible text are still to be made.
+    or_words: bool = False
     #: So many more hits are read, for a page on which hits that are alike count as one.
     ahead: int = 0
     #: How much of a text is shown around a match.

@@ -211,6 +211,8 @@ class SearchQuery(msgspec.Struct, frozen=True):
     filters: tuple[Filter, ...] = ()
     cursor: str | None = None
     mode: SearchMode = SearchMode.LEXICAL
+    #: By words alone while that is all there is for what the caller sees: without a model, or before all vectors are made.
+    or_words: bool = False
     #: The only fields that are searched; None for all.
     in_fields: tuple[FieldName, ...] | None = None
     #: Whether hits that are alike are shown as one; None: as the form of the answer has it.

@@ -399,6 +399,7 @@ def search_query(
     filters: tuple[Filter, ...],
     mode: SearchMode,
     *,
+    or_words: bool = False,
     default_limit: int = DEFAULT_PAGE,
 ) -> SearchQuery:
     """Return the query for hits."""
@@ -411,6 +412,7 @@ def search_query(
         filters=filters,
         cursor=read.cursor,
         mode=mode,
+        or_words=or_words,
         sort=SearchSort(read.sort or SearchSort.RELEVANCE),
         in_fields=fields(read.in_fields),
         collapse=read.collapse,

@@ -171,6 +171,10 @@ class SearchPage(msgspec.Struct, frozen=True):
     is_cut: bool = False
     #: How many visible records, or more, cannot be found by meaning yet, because their vectors are still to be made.
     pending_count: int = 0
+    #: How matches were found: where both were wanted, it may have been by words alone.
+    mode: SearchMode = SearchMode.LEXICAL
+    #: Of hits by both, which are not counted: how many records hold all the words.
+    matched_all: int | None = None
 
 
 class FieldWindow(msgspec.Struct, frozen=True):

@@ -216,6 +216,10 @@ class SearchMeta(TypedDict, total=False):
     count_accuracy: str
     partial_count: int
     quoted_count: int
+    #: Of a search by words and meaning, whose hits are not counted: how many records hold all the words.
+    matched_all: int
+    #: How the hits were found, where the search chose it.
+    mode: str
     understood: UnderstoodBody
     recall: RecallBody
     warnings: list[dict[str, Any]]

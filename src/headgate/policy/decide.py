@@ -270,6 +270,7 @@ def decide_search(
         preview_chars=line_chars or (LINE_CHARS if query.collapse else None),
         sort=query.sort,
         mode=query.mode,
+        or_words=query.or_words,
         ahead=min(limit * _AHEAD, MAX_PAGE) if query.collapse else 0,
         snippet_chars=line_chars or SNIPPET_CHARS,
     )

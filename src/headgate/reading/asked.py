@@ -71,7 +71,7 @@ async def _whole_count(read: CurrentRead, taken: AskedPage) -> int:
     """Count the records that hold all the words."""
     if taken.plan.mode is SearchMode.LEXICAL:
         return taken.page.count or 0
-    counting = replace(taken.plan, mode=SearchMode.LEXICAL, limit=0, ahead=0)
+    counting = replace(taken.plan, mode=SearchMode.LEXICAL, or_words=False, limit=0, ahead=0)
     return (await read.home.store.search(counting)).count or 0
 
 

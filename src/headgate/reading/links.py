@@ -28,7 +28,7 @@ from headgate.model.query import (
 
 Params = Iterable[tuple[str, object]]
 #: Members of queries that are no parameters: the path has them, or no request does.
-_IN_PATH = frozenset({"stream", "record_id", "mode", "key_digest"})
+_IN_PATH = frozenset({"stream", "record_id", "mode", "or_words", "key_digest"})
 _PLAIN = re.compile(r"[A-Za-z0-9_.~-]+")
 
 
@@ -114,12 +114,13 @@ def aggregate_link(query: AggregateQuery) -> str:
 
 def search_link(query: SearchQuery, cursor: str | None = None) -> str:
     """Return the address of a page of hits."""
-    return with_params(search_path(query.mode), to_params(query, cursor))
+    return with_params(search_path(query), to_params(query, cursor))
 
 
-def search_path(mode: SearchMode) -> str:
-    """Return the address of a kind of search."""
-    return "/v1/search" if mode is SearchMode.LEXICAL else f"/v1/search/{mode}"
+def search_path(query: SearchQuery) -> str:
+    """Return the address of a kind of search; both or words is that by words, with a preference."""
+    by_words = query.or_words or query.mode is SearchMode.LEXICAL
+    return "/v1/search" if by_words else f"/v1/search/{query.mode}"
 
 
 def schema_link(query: SchemaQuery) -> str:

@@ -220,9 +220,11 @@ class LocalWithoutModel(LocalResourceServer):
         if address is not None:
             with suppress(ResourceServerUnreachable):
                 return await _search_at(address, self._token, query, form)
-        context = replace(self._context, warnings=(*self._context.warnings, _BY_WORDS))
+        # Both was only the default: nothing takes the place of what was asked for.
+        missing = () if query.or_words else (_BY_WORDS,)
+        context = replace(self._context, warnings=(*self._context.warnings, *missing))
         by_words = LocalResourceServer(self._home, context)
-        return await by_words.search(replace(query, mode=SearchMode.LEXICAL), **form)
+        return await by_words.search(replace(query, mode=SearchMode.LEXICAL, or_words=False), **form)
 
 
 class _Form(TypedDict):

@@ -29,6 +29,8 @@ from headgate.model.query import (
 #: ignore what they do not know.
 PREVIEW_CHARS = "preview-chars"
 PAGE_BYTES = "page-bytes"
+#: The preference for both words and meaning where a search is by words, on the terms of `SearchQuery.or_words`.
+BY_BOTH = "by-both"
 #: The header in which a server names the types of fields that it reads in windows, beyond those of the protocol.
 WINDOW_TYPES = "field-window-types"
 

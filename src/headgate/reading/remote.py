@@ -42,6 +42,7 @@ from headgate.model.wire import RecordBody
 from headgate.policy.decide import window_of
 from headgate.reading import links
 from headgate.reading.port import (
+    BY_BOTH,
     PAGE_BYTES,
     PREVIEW_CHARS,
     WINDOW_TYPES,
@@ -297,8 +298,9 @@ class RemoteResourceServer:
     ) -> ReadAnswer:
         """Ask for hits; a server that does not know the preference sends no titles."""
         path = links.search_link(query)
+        prefer = _preferring(line_chars, page_bytes, by_both=query.or_words)
         try:
-            answer = await self._read(path, _List, prefer=_preferring(line_chars, page_bytes))
+            answer = await self._read(path, _List, prefer=prefer)
         except RemoteRefused as error:
             if error.code == Unsupported.code and query.mode is not SearchMode.LEXICAL:
                 # The mode is part of the address there, so that the server cannot name a parameter.
@@ -367,9 +369,9 @@ class RemoteResourceServer:
             raise ResourceServerUnreachable from error
 
 
-def _preferring(chars: int | None, page_bytes: int | None = None) -> dict[str, str]:
-    """Write the header that asks for short texts and short pages."""
-    wanted = {PREVIEW_CHARS: chars, PAGE_BYTES: page_bytes}
+def _preferring(chars: int | None, page_bytes: int | None = None, *, by_both: bool = False) -> dict[str, str]:
+    """Write the header that asks for short texts and short pages, and for hits by words and by meaning."""
+    wanted = {PREVIEW_CHARS: chars, PAGE_BYTES: page_bytes, BY_BOTH: 1 if by_both else None}
     preferences = [f"{name}={number}" for name, number in wanted.items() if number is not None]
     return {"Prefer": ", ".join(preferences)} if preferences else {}
 

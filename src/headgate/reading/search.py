@@ -84,9 +84,10 @@ async def search(
         query = query if query.collapse is not None else replace(query, collapse=True)
         query = query if query.understand is not None else replace(query, understand=True)
     allowance, seals = read.decisions.allowance, read.home.seals()
+    query = _by_words_if_nothing_else(query, has_meaning=allowance.rules.has_meaning)
     decision = decide_search(allowance, query, seals, line_chars=line_chars)
     plan = _bounded(decision.plan, read.most)
-    page, asked = SearchPage((), None, 0), None
+    page, asked = SearchPage((), None, 0, mode=query.mode), None
     if plan.reaches:
         plan, page, asked = await search_as_asked(read, plan, query)
     short_chars = None if page_bytes is None else line_chars
@@ -95,6 +96,7 @@ async def search(
         decision.scopes,
         labels_of(allowance, decision.scopes),
         query,
+        page.mode,
         short_chars,
         has_lines=has_lines,
         absent=frozenset(
@@ -116,14 +118,23 @@ async def search(
         body["meta"] |= times_of(drawing.scopes_of(hits))
     else:
         next_link = None if token is None else search_link(query, token)
-        body |= {"url": search_path(query.mode), "links": {"self": search_link(query), "next": next_link}}
+        body |= {"url": search_path(query), "links": {"self": search_link(query), "next": next_link}}
     if asked is not None:
         body["meta"]["understood"] |= asked_body(asked)
+    if query.or_words:
+        body["meta"]["mode"] = page.mode
     if query.in_fields is not None:
         body["meta"]["in"] = list(query.in_fields)
     if token is not None:
         body["next_cursor"] = token
     return Served(body, (*_hits_shown(hits), *compared))
+
+
+def _by_words_if_nothing_else(query: SearchQuery, *, has_meaning: bool) -> SearchQuery:
+    """Search by words where both are wanted and there is no model, or every match is: to count, or in order of time."""
+    if query.or_words and (not has_meaning or not query.limit or query.sort is SearchSort.TIME):
+        return replace(query, mode=SearchMode.LEXICAL, or_words=False)
+    return query
 
 
 async def _empty_notes(
@@ -148,6 +159,8 @@ class _Drawing:
     scopes: tuple[StreamScope, ...]
     labels: Labels
     query: SearchQuery
+    #: How the hits were found.
+    mode: SearchMode
     #: How much a hit of the short form shows of a text; None for the long form.
     short_chars: int | None
     has_lines: bool
@@ -172,17 +185,17 @@ class _Drawing:
         """Write a hit as it stands at a place of its page: later ones show less of their text."""
         matched = _matched_fields(hit, scope)
         if not self.has_lines:
-            return _PageHit(hit, _hit_row(hit, self.labels, self.query.mode), matched)
+            return _PageHit(hit, _hit_row(hit, self.labels, self.mode), matched)
         declared = scope.declaration.line
         data = msgspec.json.decode(hit.record.body, type=dict[str, Any])
         line = line_body(declared, data)
         of_line = line_fields(declared, data)
         if self.short_chars is None:
-            row = {**_hit_row(hit, self.labels, self.query.mode), "line": line}
+            row = {**_hit_row(hit, self.labels, self.mode), "line": line}
             return _PageHit(hit, row, tuple(dict.fromkeys((*matched, *of_line))))
         room = _room_at(place, self.short_chars)
         evidence = _evidence(hit, declared, line, room) or _beginning(hit, declared, data, line, room)
-        row = {"line": line, **_short_row(hit, self.labels, self.query.mode, self.absent), **evidence}
+        row = {"line": line, **_short_row(hit, self.labels, self.mode, self.absent), **evidence}
         texts = [evidence["snippet"]["field"]] if evidence else []
         return _PageHit(hit, row, tuple(dict.fromkeys((*texts, *of_line))))
 
@@ -226,13 +239,20 @@ def _is_apart(hit: Hit, hits: Sequence[_PageHit], understood: Understood) -> boo
     first = hits[0].hit
     if len(hits) >= _ENOUGH_HITS and _tier(hit) > _tier(first):
         return True
+    if SearchMode.SEMANTIC in hit.scores:
+        return False
     word_count = len(understood.words)
     return 2 * (word_count - len(hit.missing)) < word_count - len(first.missing)
 
 
 def _tier(hit: Hit) -> int:
-    """Return which part of the order a hit is in: those that lack words are last."""
-    return 2 if hit.missing else int(hit.is_quoted)
+    """Return how well a hit holds the words: all of them, some of them only in quoted text, or not all."""
+    return 2 if hit.missing or _is_by_meaning(hit) else int(hit.is_quoted)
+
+
+def _is_by_meaning(hit: Hit) -> bool:
+    """Return whether a hit was found by meaning alone."""
+    return bool(hit.scores) and SearchMode.LEXICAL not in hit.scores
 
 
 def _size(drawn: _PageHit) -> int:
@@ -303,7 +323,8 @@ def _short_row(hit: Hit, labels: Labels, mode: SearchMode, absent: Collection[st
     record = hit.record
     row: Body = {"stream": record.stream, "record_key": record.id, **labels.of(record.connection_id)}
     row |= _lacks(hit, absent)
-    return row if mode is SearchMode.LEXICAL else row | {"found_by": list(hit.scores)}
+    is_apart = mode is SearchMode.HYBRID and _is_by_meaning(hit)
+    return row | ({"found_by": list(hit.scores)} if is_apart else {})
 
 
 def _lacks(hit: Hit, absent: Collection[str] = ()) -> Body:
@@ -423,6 +444,7 @@ def _meta(
         "count_accuracy": "unknown" if page.count is None or page.is_cut else "exact",
         **({"partial_count": page.partial_count} if page.partial_count else {}),
         **({"quoted_count": page.quoted_count} if page.quoted_count else {}),
+        **({"matched_all": page.matched_all} if page.matched_all else {}),
         "understood": understood_body(page.understood),
     }
     if not is_short or not recall["complete"] or not page.ranked_all:
@@ -482,13 +504,12 @@ def _days_body(days: Days) -> Body:
 def _excerpt(hit: Hit, snippet: Snippet) -> Body:
     """Return one excerpt of a match that can be used without the hit."""
     record = hit.record
-    by_meaning = bool(hit.scores) and SearchMode.LEXICAL not in hit.scores
     return {
         "object": "evidence_excerpt",
         "field_path": snippet.field,
         "preview_text": snippet.text,
         "truncated": not snippet.complete,
-        "provenance": "semantic_match" if by_meaning else "lexical_match",
+        "provenance": "semantic_match" if _is_by_meaning(hit) else "lexical_match",
         "read": {
             "object": "field_window_read",
             "method": "GET",

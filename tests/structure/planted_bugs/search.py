@@ -426,4 +426,33 @@ BUGS = (
         "        drawn = drawing.draw(hit, scope)\n",
         "        drawn = drawing.draw(hit, scope, is_first=len(hits) < _FIRST_HITS)\n",
     ),
+    # By both
+    Bug(
+        "tests/store/semantic/test_both.py::test_the_best_of_either_list_are_among_the_first_and_nothing_is_lost_or_doubled",
+        "the best of one list are lost behind the other",
+        "src/headgate/store/search/merging.py",
+        "    late = [thing for thing in order[FIRST:] if thing in best]",
+        "    late = [thing for thing in order[FIRST:0] if thing in best]",
+    ),
+    Bug(
+        "tests/store/semantic/test_both.py::test_hidden_texts_without_vectors_do_not_decide",
+        "hidden texts without vectors decide how a search is made",
+        "src/headgate/store/search/meaning.py",
+        "    behind = {sid for sid, _ in scope.fields} & (scope.is_behind | {rid >> RID_SHIFT for rid in again})",
+        "    return len(scope.is_behind)",
+    ),
+    Bug(
+        "tests/store/semantic/test_both.py::test_pages_that_began_by_words_go_on_by_words",
+        "a page by words goes on by both",
+        "src/headgate/store/search/both.py",
+        "if self._plan.or_words and after is not None and after.place[0] != _FORMAT:",
+        "if self._plan.or_words and after is not None and self._meaning.pending_count:",
+    ),
+    Bug(
+        "tests/store/semantic/test_parts.py::test_the_bits_of_a_vector_do_not_depend_on_the_batch_or_the_place_in_it",
+        "the last bits of a vector depend on the other texts of its batch",
+        "src/headgate/store/models/sentence_encoder.py",
+        "product = np.rint(rows / steps) @ self._whole",
+        "product = rows / steps @ self._whole",
+    ),
 )

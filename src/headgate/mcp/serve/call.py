@@ -175,8 +175,10 @@ def search_query(arguments: Mapping[str, Any]) -> SearchQuery:
             param="filter",
             hint="Pass streams with the one stream whose fields filter names.",
         )
-    mode = read.mode or SearchMode.LEXICAL
-    return reads.search_query(read, words, chosen, mode, default_limit=DEFAULT_HITS)
+    mode = read.mode or SearchMode.HYBRID
+    return reads.search_query(
+        read, words, chosen, mode, or_words=read.mode is None, default_limit=DEFAULT_HITS
+    )
 
 
 def record_query(arguments: Mapping[str, Any], handles: HandleMaker) -> tuple[RecordQuery, str | None]:

@@ -219,8 +219,11 @@ def _with_names(tool: Json, named: Json | None) -> Json:
 
 _ABOUT_MODES = {
     (SearchMode.LEXICAL, SearchMode.SEMANTIC): "By words (default), or by meaning.",
-    (SearchMode.LEXICAL, SearchMode.HYBRID): "By words (default), or by both words and meaning.",
-    tuple(SearchMode): "By words (default), by meaning, or both: hybrid for questions in own words.",
+    (
+        SearchMode.LEXICAL,
+        SearchMode.HYBRID,
+    ): "By words, or by words and meaning: the default once that is complete.",
+    tuple(SearchMode): "By words, meaning or both; default both, or words until meaning is complete.",
 }
 
 

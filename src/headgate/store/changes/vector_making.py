@@ -100,10 +100,15 @@ def pending_records(database: Database, catalog: Catalog, model: str) -> int:
 def embed(portion: Portion, model: MeaningModel) -> list[PassageVector]:
     """Make the vectors of a portion: one for each passage of each text."""
     cut = [(text, passage) for text in portion.texts for passage in passages(text.text)]
-    vectors = model.vectors([source.text[passage.start : passage.end] for source, passage in cut])
+    texts = [source.text[passage.start : passage.end] for source, passage in cut]
+    # Subjects of one conversation, and payments, are often the same.
+    distinct = list(dict.fromkeys(texts))
+    vectors = dict(zip(distinct, model.vectors(distinct), strict=True))
     return [
-        PassageVector(source.rid, source.fid, source.time, passage.start, passage.end, vector.tobytes())
-        for (source, passage), vector in zip(cut, vectors, strict=True)
+        PassageVector(
+            source.rid, source.fid, source.time, passage.start, passage.end, vectors[text].tobytes()
+        )
+        for (source, passage), text in zip(cut, texts, strict=True)
     ]
 
 

@@ -7,7 +7,13 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from headgate import memory
-from headgate.errors import ConnectionNotFound, StorageUnusable, StreamNotDeclared, Unsupported
+from headgate.errors import (
+    ConnectionNotFound,
+    ModelUnavailable,
+    StorageUnusable,
+    StreamNotDeclared,
+    Unsupported,
+)
 from headgate.model.declaration import SourceDeclaration
 from headgate.model.hiding import HidingRule, RuleCount, RuleId
 from headgate.model.ids import BlobId, ConnectionId, ConnectorKey, RecordId, StreamName
@@ -168,7 +174,11 @@ class Store:
             if self._model is None:
                 raise Unsupported(param="mode")
             # The model may have to be loaded first, and other searches need not wait for it.
-            question = await asyncio.to_thread(_asked, self._model, plan)
+            try:
+                question = await asyncio.to_thread(_asked, self._model, plan)
+            except ModelUnavailable:
+                if not plan.or_words:
+                    raise
         return await self._readers.searching(
             lambda database, catalog: find(database, catalog, self._memory, plan, question)
         )

