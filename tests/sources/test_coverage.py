@@ -1,4 +1,4 @@
-"""What imports cover: the period of statements, what an account has up to now, and nothing where nobody knows."""
+"""What imports cover: the period of statements, what an account has up to now, and nothing where it is not known."""
 
 from __future__ import annotations
 

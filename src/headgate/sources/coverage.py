@@ -16,7 +16,7 @@ from headgate.model.record import Coverage, with_coverage
 from headgate.sources.protocol import Covered
 
 _MEMBER = "periods"
-#: The part of records of which nobody said what period they are of.
+#: The part of records of an unknown period.
 _OTHER = "?"
 _DAY_CHARS = 10
 

@@ -91,7 +91,7 @@ def test_an_account_is_covered_up_to_now_unless_folders_are_chosen(server):
         return {item.stream for item in IMAP.sync(settings, {}) if isinstance(item, Covered)}
 
     assert covered(server.settings) == {"messages", "attachments"}
-    # Nobody knows what the others have.
+    # What the others have is not known.
     assert covered({**server.settings, "folders": "INBOX"}) == set()
 
 
