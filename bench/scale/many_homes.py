@@ -114,8 +114,8 @@ def _copy_rows(connection: Any, table: str, columns: Sequence[str], first: int, 
         others = ", ".join(name for name in columns if name != "home")
         names = f"home, {others}"
         statement = (
-            f"INSERT INTO {table}({names}) SELECT number, {others} FROM generate_series({{0}}, {{1}}) number, {table}"  # noqa: S608
-            " WHERE home = 1 ORDER BY number"
+            f"INSERT INTO {table}({names}) SELECT home_number, {others} FROM generate_series({{0}}, {{1}}) home_number, {table}"  # noqa: S608
+            " WHERE home = 1 ORDER BY home_number"
         )
     if table == "meta":
         statement += " ON CONFLICT(home, k) DO UPDATE SET v = excluded.v"

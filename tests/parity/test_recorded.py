@@ -143,6 +143,7 @@ DIFFERENCES = (
 
 #: Rows that one answer does not show, and the test that does.
 PROVEN_ELSEWHERE = {
+    "days and senders in a search": "test_a_resource_server_takes_words_alone_unless_it_is_asked_to_understand",
     "words in `aggregate`": "test_records_count_that_hold_all_the_words_over_all_connections",
     "fields of a search, a search without hits": "test_words_are_looked_for_in_the_named_fields_alone",
     "choosing connections": "test_the_connections_of_a_connector_in_several_grants_are_read_together",

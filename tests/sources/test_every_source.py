@@ -29,7 +29,7 @@ from headgate.sources import (
 )
 from headgate.sources.importing import Importer, ImportJob, job_of
 from headgate.sources.inputs.disk import tree_of
-from headgate.sources.protocol import Item, Mark, Reject, Row
+from headgate.sources.protocol import Covered, Item, Mark, Reject, Row
 from headgate.wiring import live_sources
 from tests.sources import (
     test_calendar as calendars,
@@ -252,7 +252,7 @@ def test_hostile_variants_give_rows_and_rejects_and_never_an_exception(name, pat
         prepare = getattr(source, "prepared", None)
         found = found if prepare is None else prepare(found)  # noqa: PLW2901 - as the importer does
         items = list(source.read(found, {}))
-        assert {type(item) for item in items} <= {Row, Reject, Mark}
+        assert {type(item) for item in items} <= {Row, Reject, Mark, Covered}
         rows = [item for item in items if isinstance(item, Row)]
         check_rows(source.declare(found), [row for row in rows if is_storable(row)])
 

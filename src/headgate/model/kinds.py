@@ -21,6 +21,8 @@ class RecordKind(NamedTuple):
 
 
 _MAIL = RecordKind("mail", "email invoices")
+_WEB = RecordKind("web history", "browser")
+_PLACES = RecordKind("places", "trips")
 #: By what follows the publisher in the id of a source; of a name with a hyphen, the part before it counts for all.
 _KINDS: Mapping[str, RecordKind] = {
     "mail": _MAIL,
@@ -34,10 +36,12 @@ _KINDS: Mapping[str, RecordKind] = {
     "conversations": RecordKind("AI chats"),
     "git": RecordKind("commits", "code"),
     "tables": RecordKind("tables", "spreadsheets"),
-    "history-browser": RecordKind("web history", "browser"),
+    "history-browser": _WEB,
+    "history-activity": _WEB,
     "history-spotify": RecordKind("music", "songs"),
     "history-youtube": RecordKind("videos"),
-    "history-location": RecordKind("places", "trips"),
+    "history-location": _PLACES,
+    "history-gpx": _PLACES,
     "history-health": RecordKind("health", "workouts"),
 }
 _OTHER = RecordKind("other records")

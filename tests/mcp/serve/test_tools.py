@@ -140,10 +140,10 @@ def test_the_descriptions_say_what_a_model_cannot_guess():
     def about(tool: str, name: str) -> str:
         return BY_NAME[tool]["inputSchema"]["properties"][name]["description"]
 
-    assert "Records with all the words rank first" in BY_NAME["search"]["description"]
+    assert "Those with all words rank first" in BY_NAME["search"]["description"]
     assert "counts are exact" in BY_NAME["search"]["description"]
     assert "0 only counts" in about("search", "limit")
-    assert "as in search" in about("aggregate", "query")
+    assert "all these words" in about("aggregate", "query")
     assert BY_NAME["search"]["inputSchema"]["properties"]["mode"]["enum"] == ["lexical"]
     assert "the rows that fit; next_cursor goes on" in BY_NAME["query_records"]["description"]
     assert "a OR b (binds first)" in BY_NAME["search"]["description"]

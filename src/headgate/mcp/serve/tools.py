@@ -106,7 +106,7 @@ def _tools(kinds: Sequence[RecordKind]) -> tuple[Json, ...]:
         _tool(
             RecordsRead,
             "List records",
-            "A page of one stream, newest first; next_cursor goes on. "
+            "One stream, newest first, the rows that fit; next_cursor goes on. "
             "changes_since='beginning' gives what changed, without sort, order, count, filter and expand. "
             f"Each row has an id for fetch. {_DATA}",
             _answer("data"),
@@ -123,7 +123,7 @@ def _tools(kinds: Sequence[RecordKind]) -> tuple[Json, ...]:
         | _tool(
             SearchRead,
             "Find records by words",
-            f"Find {named} by words. Those with all words rank first; counts are exact. Days and senders in it narrow it. "
+            f"Find {named} by words. Those with all words rank first; counts are exact. Days and senders narrow it. "
             f'"phrase", start*, -not, a OR b (binds first). Pass a printed id unchanged to fetch. {_DATA}',
             _answer("results", "data"),
         ),
@@ -223,7 +223,7 @@ _ABOUT_MODES = {
         SearchMode.LEXICAL,
         SearchMode.HYBRID,
     ): "By words, or by words and meaning: the default once that is complete.",
-    tuple(SearchMode): "By words, meaning or both; default both, or words until meaning is complete.",
+    tuple(SearchMode): "By words, meaning or both; both by default, once complete.",
 }
 
 

@@ -94,7 +94,7 @@ def _export(home: Home, place: Path, fields: set[str]) -> None:
     async def work(store: SqliteStore) -> None:
         (connection,) = await store.connections()
         for how in (ExportFormat.JSONL, ExportFormat.CSV, ExportFormat.SQLITE):
-            report = await export_connection(store, connection, place / how, how)
+            report = await export_connection(store, connection, place / how, how, now=0)
             assert report.records == {MESSAGES: 2}
 
     with_store(home, work)
