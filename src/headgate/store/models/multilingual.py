@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from functools import cached_property
 from importlib import import_module
 from importlib.resources import files
 from typing import Any
@@ -35,7 +36,7 @@ class MultilingualEmbedder:
         self._mean: Floats = reduced["mean"]
         self._reduction = Matrix(reduced["components"])
         weights = resources()
-        self._encoder = SentenceEncoder(weights, reduced)
+        self._reduced, self._weights = reduced, weights
         # It has no types.
         self._limit_threads: Any = import_module("threadpoolctl").ThreadpoolController().limit
         digest = hashlib.sha256(reduction.read_bytes())
@@ -44,6 +45,11 @@ class MultilingualEmbedder:
         self.identity = ModelIdentity(
             "universal-sentence-encoder-multilingual-3", digest.hexdigest(), reduced["components"].shape[1]
         )
+
+    @cached_property
+    def _encoder(self) -> SentenceEncoder:
+        """The weights, read when the first text comes: most processes of a home embed none."""
+        return SentenceEncoder(self._weights, self._reduced)
 
     def embed(self, texts: Sequence[str]) -> Floats:
         """Make a vector of each text, in one thread: more take more processor time than they save."""
