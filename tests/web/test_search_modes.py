@@ -144,6 +144,25 @@ async def test_the_tool_searches_by_both_and_says_so_and_by_words_where_every_ma
         assert (await program.get("/v1/search?q=doctor+appointment", token)).body["data"] == []
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"query": '"doctor appointment"'},
+        {"query": "doctor OR appointment"},
+        {"query": "doctor -roof"},
+        {"query": "doctor*"},
+        {"query": "doctor appointment", "understand": False},
+    ],
+)
+async def test_a_query_that_says_which_words_it_means_is_answered_by_words_alone(
+    tmp_path: Path, asked: dict[str, Any]
+):
+    async with mail(tmp_path, "multilingual") as (program, _, token):
+        answer = await _tool(program, token, "tools/call", name="search", arguments=asked)
+        assert answer["structuredContent"]["results"] == []
+        assert answer["content"][0]["text"].startswith("search: 0 hit(s). ")
+
+
 async def test_over_rest_both_is_a_preference_and_its_pages_go_on(tmp_path: Path):
     async with mail(tmp_path, "multilingual") as (program, _, token):
         prefer = [("prefer", "by-both=1")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -38,6 +39,8 @@ _SCORE_KINDS = {SearchMode.LEXICAL: "relevance", SearchMode.SEMANTIC: "cosine_si
 _ENOUGH_HITS = 5
 #: The rank of a match in a person or a place, which the line of the record names.
 _IN_LINE = 3
+#: Quotes, a word that is left out, a beginning, or alternatives.
+_OPERATOR = re.compile(r"[\"*]|(?:^|\s)-\S|(?:^|\s)OR(?:\s|$)")
 #: What a surface adds to a hit: its id, and its address.
 _HIT_BYTES = 160
 
@@ -131,8 +134,14 @@ async def search(
 
 
 def _by_words_if_nothing_else(query: SearchQuery, *, has_meaning: bool) -> SearchQuery:
-    """Search by words where both are wanted and there is no model, or every match is: to count, or in order of time."""
-    if query.or_words and (not has_meaning or not query.limit or query.sort is SearchSort.TIME):
+    """Search by words where both would do and there is no model, every match is wanted, or words are.
+
+    Every match is wanted to count, or in order of time; words are where a query has quotes, a sign or OR, which say
+    nothing about meaning, or is not to be understood as more than words.
+    """
+    are_words_wanted = query.understand is False or _OPERATOR.search(query.q) is not None
+    is_every_match_wanted = not query.limit or query.sort is SearchSort.TIME
+    if query.or_words and (not has_meaning or is_every_match_wanted or are_words_wanted):
         return replace(query, mode=SearchMode.LEXICAL, or_words=False)
     return query
 

@@ -204,10 +204,14 @@ def _name(text: str) -> str:
 
 def _recall(body: SearchBody) -> list[str]:
     recall = (body.get("meta") or {}).get("recall") or {}
-    is_window = recall.get("ranking_scope") == "candidate_window"
-    if recall.get("complete", True) and not recall.get("truncated") and not is_window:
-        return []
+    mode = (body.get("meta") or {}).get("mode")
+    # Of two lists only the best are put together, whatever was asked.
+    is_window = recall.get("ranking_scope") == "candidate_window" and mode != "hybrid"
     pending = recall.get("pending_count")
+    # A search that went by words until vectors are complete lacks nothing that it looked for.
+    is_complete = recall.get("complete", True) or (bool(pending) and mode == "lexical")
+    if is_complete and not recall.get("truncated") and not is_window:
+        return []
     if pending:
         return [f"Recall: {pending} records cannot be found by meaning yet; their vectors are being made."]
     ranked = recall.get("ranked_candidate_count")
