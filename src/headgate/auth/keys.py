@@ -247,9 +247,9 @@ class HomeSealer:
 
 _NAME_BYTES = 16
 #: A file is a table of buckets, chosen by the name. A bucket is a ring: where the next entry begins, then entries, of which a
-#: new one is written over the oldest. An entry is the digest, the length and the token.
-_BUCKETS = 1024
-_BUCKET_BYTES = 4096
+#: new one is written over the oldest. An entry is the digest, the length and the token, and fits for any key of a record.
+_BUCKETS = 512
+_BUCKET_BYTES = 8192
 _LENGTH_BYTES = 2
 #: Processes that keep cursors at the same time.
 _MOST_FILES = 32

@@ -38,6 +38,8 @@ class RecordBody(TypedDict, total=False):
     emitted_at: str
     #: What the MCP tools add: the id by which ``fetch`` opens the record.
     fetch_id: str
+    #: And how many fields it leaves out of a row that alone is larger than a page.
+    more_fields: int
     previews: dict[FieldName, TextPreview]
     #: Which fields say when, who, how much and what.
     line_fields: dict[str, Any]

@@ -196,6 +196,7 @@ def records_text(
     *,
     cursor: str | None = None,
     windows: Windows = Windows.JSON,
+    limit_bytes: int = QUERY_TEXT,
 ) -> str:
     """Write the text of a page from its body and its rows, each with its id.
 
@@ -206,7 +207,7 @@ def records_text(
     head = [_header(stream, body, total), *_above(body, rows, table)]
     # Reserved for the longest footer, so that the rows do not depend on what it says.
     longest = _footer(body, total, 0, cursor, [_FETCH, _DELETED, _MORE_FIELDS, _how_to_read(windows)])
-    space = QUERY_TEXT - sum(size(text) + 1 for text in head) - size(longest) - 3
+    space = limit_bytes - sum(size(text) + 1 for text in head) - size(longest) - 3
 
     def draw(position: int, entry: tuple[str, RecordBody], limit_bytes: int) -> str:
         record_id, row = entry

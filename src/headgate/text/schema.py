@@ -133,6 +133,7 @@ def stream_text(
     *,
     is_full: bool = False,
     place: SchemaPlace | None = None,
+    limit_bytes: int = SCHEMA_STREAM_TEXT,
 ) -> str | None:
     """Write what one stream allows: a line for each source that has it, with all its connections.
 
@@ -146,7 +147,7 @@ def stream_text(
     if is_full:
         lines.append(_RAW_SCHEMA)
     ending = _NEXT_STREAM if rows else _NO_STREAM
-    space = SCHEMA_STREAM_TEXT - sum(size(line) + 1 for line in lines) - size(ending)
+    space = limit_bytes - sum(size(line) + 1 for line in lines) - size(ending)
     if place is None or place.list == "sources":
         body = _sources(rows, arguments, space, 0 if place is None else place.first)
     else:
@@ -286,7 +287,8 @@ def _source(
         # Each capability is printed once.
         flags = {path: _AGGREGATED.sub("", line) for path, line in flags.items()}
     space = limit - size(head) - size(tail) - len(" fields= ")
-    connections = _all_connections(granted, space if same is not None else space // 2)
+    needed = 0 if same is not None else min(space // 2, size(_fields(flags, _UNLIMITED).text))
+    connections = _all_connections(granted, space - needed)
     if same is not None:
         fields = _Fitted(f"as connection_id:{same}", len(flags))
     else:

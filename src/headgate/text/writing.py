@@ -22,11 +22,13 @@ AGGREGATE_TEXT = 4_000
 SCHEMA_INDEX_TEXT = 18_000
 #: The names of all streams together, as encoded in JSON; a longer list does not help a model.
 SCHEMA_NAMES_TEXT = 34_000
-SCHEMA_STREAM_TEXT = 12_000
+SCHEMA_STREAM_TEXT = 11_400
 FETCH_TEXT = WINDOW_TEXT = 20_000
 TOOL_RESULT = 100_000
 #: A result that nothing asked to be large.
 UNASKED_RESULT = 24_000
+#: A page of rows with the usual limit.
+USUAL_PAGE = 14_000
 #: Rows, hits and a large page of either as the resource server sends them; both channels together take up to twice as
 #: much.
 ROWS_BYTES, HITS_BYTES, _LARGE_PAGE_BYTES = 6_800, 7_200, 10_000
@@ -150,6 +152,14 @@ def _escape(hidden: re.Match[str]) -> str:
 def page_bytes(limit: int, default_limit: int, usual_bytes: int) -> int:
     """Return how many bytes of rows a page may have: more if more rows were asked for than usual."""
     return usual_bytes if limit <= default_limit else _LARGE_PAGE_BYTES
+
+
+def text_within(space: int, usual_bytes: int, draw: Callable[[int], str]) -> str:
+    """Draw a text that has at most so many bytes in JSON, where quotes and controls take twice as many or more."""
+    text = draw(usual_bytes)
+    written = len(_encode(text))
+    # A shorter text can have more of them in a byte than the whole.
+    return text if written <= space else draw(usual_bytes * space * 9 // (written * 10))
 
 
 class Line(msgspec.Struct, frozen=True):

@@ -27,7 +27,7 @@ from tests.in_process import LocalProgram, local_program
 
 TEXTS = {"query_records": 8_000, "search": 8_000, "read_record_field": 20_000, "aggregate": 4_000}
 #: Arguments that ask for more than the usual answer of a tool.
-MORE = {"fields", "expand", "limit_chars", "before_chars", "after_chars"}
+MORE = {"fields", "expand", "limit_chars", "before_chars", "after_chars", "detail"}
 FIELDS = [f"field_{n:03} of {'many ' * 5}" for n in range(400)]
 TEXT: dict[str, Any] = {"type": "string"}
 
@@ -138,12 +138,20 @@ async def asked(reader: Reader) -> Iterator[tuple[str, dict[str, Any]]]:
     return iter(calls)
 
 
+def most_bytes(tool: str, arguments: dict[str, Any]) -> int:
+    """Return how many bytes both channels of an answer to this call may have together."""
+    usual = {"search": 10, "query_records": 25}
+    limit = arguments.get("limit")
+    is_large = isinstance(limit, int) and limit > usual.get(tool, 0)
+    if tool in usual and not is_large and MORE.isdisjoint(arguments):
+        return 14_000
+    return 24_000 if MORE.isdisjoint(arguments) or tool in usual else 100_000
+
+
 def problems(tool: str, arguments: dict[str, Any], outcome: Any) -> Iterator[str]:
     whole = len(msgspec.json.encode(result_of(outcome, ServerIdentity("0.1.0"), "2026-07-28")))
-    most = 60_000 if tool == "schema" and "stream" in arguments and "detail" not in arguments else 100_000
-    if tool in {"fetch", "read_record_field"} and MORE.isdisjoint(arguments):
-        most = 24_000
-    text = TEXTS.get(tool, 12_000 if most == 60_000 else 100_000)
+    most = most_bytes(tool, arguments)
+    text = TEXTS.get(tool, 12_000 if tool == "schema" and most < 100_000 else 100_000)
     named = f"{tool} {arguments}"[:200]
     if whole > most:
         yield f"{named}: {whole} bytes"

@@ -196,7 +196,7 @@ def test_an_ambiguous_full_schema_says_what_to_choose_from():
 
 @pytest.mark.parametrize("fields", [30, 400])
 @pytest.mark.parametrize("sources", [1, 175])
-def test_a_stream_of_many_sources_and_fields_has_at_most_60_000_bytes(sources: int, fields: int):
+def test_a_stream_of_many_sources_and_fields_has_at_most_24_000_bytes(sources: int, fields: int):
     flags = {f"field_{n}": "t=string,eq,lex,a=group_by" for n in range(fields)}
     connectors = [
         {
@@ -207,8 +207,9 @@ def test_a_stream_of_many_sources_and_fields_has_at_most_60_000_bytes(sources: i
         for n in range(sources)
     ]
     outcome = run(CountingPort(schema={"connectors": connectors}), "schema", stream="messages")
-    assert len(json.dumps(outcome.wire()).encode()) <= 60_000
-    assert len(outcome.text.encode()) <= 12_000
+    assert len(json.dumps(outcome.wire()).encode()) <= 24_000
     assert all(f"cin_{n:024}" in outcome.text for n in range(sources))
     assert all(f"field_{n}" in outcome.text for n in range(fields))
-    assert ("reduced" in outcome.structured["data"].get("meta", {})) == (sources > 1)
+    data = outcome.structured["data"]
+    assert ("reduced" in data.get("meta", {})) == (sources > 1 or fields > 30)
+    assert data.get("listing", outcome.text) == outcome.text

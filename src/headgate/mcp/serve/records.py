@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from itertools import islice
+from typing import Any, NamedTuple, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -20,13 +21,26 @@ from headgate.reading.port import ReadAnswer, RecordRow
 from headgate.text.aggregate import GroupPlace, aggregate_text, cut_keys, key_text, read_place
 from headgate.text.ladder import Ladder, binary_facts, encoded_facts, is_whole, shorten
 from headgate.text.records import records_text
-from headgate.text.writing import ENVELOPE, INLINE_CHARS, ROWS_BYTES, TOOL_RESULT, page_bytes, smaller_limit
+from headgate.text.writing import (
+    ENVELOPE,
+    INLINE_CHARS,
+    QUERY_TEXT,
+    ROWS_BYTES,
+    TOOL_RESULT,
+    UNASKED_RESULT,
+    USUAL_PAGE,
+    page_bytes,
+    smaller_limit,
+    text_within,
+)
 
 #: How much of a long text stays in its row, after what was asked of the server, while a page is too large.
 _INLINE_STEPS = (64, 16)
-_HOW_TO_READ = "Call read_tool with id=fetch_id, field_path and offset_chars to read a field on."
-_KEY_STEPS = (1024, 256, 64)
-_AGGREGATE_BYTES = 90_000
+_HOW_TO_READ = "Call read_tool with id=fetch_id, field_path and offset_chars to read a field on; name those of more_fields in fields."
+_KEY_STEPS = (1024, 256, 64, 16)
+#: A row that alone is larger than its share of a page, without all its fields but one.
+_ROW_BYTES = 20_000
+_LEAST_TEXT = 2_500
 _LINKS = 5
 _LINKS_BYTES = 2_500
 
@@ -35,7 +49,7 @@ _PageRow = RecordRow | RecordBody
 _read_data = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-class _ReadRow(msgspec.Struct, frozen=True):
+class _ReadRow(NamedTuple):
     """A row of a page, its data decoded once for all that look at it, and the id that text and structure show."""
 
     row: _PageRow
@@ -68,10 +82,30 @@ def _page_outcome(
     page = cast("PageBody", answer.body() if answer.document is None else answer.document)
     rows = [_read_row(reader, query.stream, row) for row in cast("list[_PageRow]", page.get("data", []))]
     named = list(_named(reader, rows, page))
-    text = records_text(query.stream, page, named, cursor=query.cursor, windows=reader.windows)
-    limit_bytes = TOOL_RESULT - ENVELOPE - _LINKS_BYTES - len(msgspec.json.encode(text))
-    rendered = _rendered(reader, answer, page, rows, inline_chars, limit_bytes)
-    return Outcome(rendered.structured, text, links=tuple(rendered.links[:_LINKS]), has_trust=True)
+    most = _most_bytes(query)
+    # The server ends a page before it is full, but not before its first row, which can be larger than a page.
+    rows_limit = most // 2 if len(rows) == 1 else TOOL_RESULT - ENVELOPE - _LINKS_BYTES - 2 * QUERY_TEXT
+    rendered = _rendered(reader, answer, page, rows, inline_chars, rows_limit)
+    links = tuple(rendered.links[:_LINKS])
+
+    def draw_text(limit_bytes: int) -> str:
+        windows = reader.windows
+        return records_text(
+            query.stream, page, named, cursor=query.cursor, windows=windows, limit_bytes=limit_bytes
+        )
+
+    space = most - ENVELOPE - len(msgspec.json.encode(links)) - len(bytes(rendered.structured))
+    # A server that keeps no cursors gives long ones.
+    least = _LEAST_TEXT + len(str(page.get("next_cursor") or ""))
+    text = text_within(max(space, least), QUERY_TEXT, draw_text)
+    return Outcome(rendered.structured, text, links=links, has_trust=True)
+
+
+def _most_bytes(query: ListQuery | ChangesQuery) -> int:
+    """Return how many bytes both channels of a page may have together."""
+    if query.fields or (isinstance(query, ListQuery) and query.expand):
+        return TOOL_RESULT
+    return USUAL_PAGE if query.limit <= DEFAULT_PAGE else UNASKED_RESULT
 
 
 async def aggregate(reader: Reader, query: AggregateQuery, cursor: str | None) -> Outcome:
@@ -88,7 +122,8 @@ async def aggregate(reader: Reader, query: AggregateQuery, cursor: str | None) -
     )
     if text is None or place.group > len(body.get("groups", ())):
         raise _no_such_place()
-    return Outcome(reader.fenced(_with_short_keys(body), answer), text, has_trust=True)
+    space = UNASKED_RESULT - ENVELOPE - len(msgspec.json.encode(text))
+    return Outcome(reader.fenced(_with_short_keys(body, space), answer), text, has_trust=True)
 
 
 def _no_such_place() -> InvalidCursor:
@@ -99,12 +134,12 @@ def _no_such_place() -> InvalidCursor:
     )
 
 
-def _with_short_keys(body: AggregateBody) -> Json:
+def _with_short_keys(body: AggregateBody, limit_bytes: int) -> Json:
     """Cut the keys of groups until the structure fits."""
     short = cast("Json", body)
     for limit_chars in _KEY_STEPS:
         short = {**body, "groups": cut_keys(body["groups"], limit_chars)} if "groups" in body else short
-        if len(msgspec.json.encode(short)) <= _AGGREGATE_BYTES:
+        if len(msgspec.json.encode(short)) <= limit_bytes:
             break
     return short
 
@@ -118,9 +153,9 @@ def _rendered(
     limit_bytes: int,
 ) -> _RenderedPage:
     """Cut what is long in the rows, and encode the page; nearly all fit at the first attempt."""
-    written = b""
-    for chars in (inline_chars, *_INLINE_STEPS):
-        short, entries, links = _cut_rows(reader, rows, chars)
+    written, links = b"", list[Json]()
+    for shown, chars in _steps(rows, inline_chars):
+        short, entries, links = _cut_rows(reader, shown, chars)
         structured = reader.fenced({**page, "data": short}, answer)
         if entries:
             structured["content_ladder"] = {
@@ -133,6 +168,9 @@ def _rendered(
         if len(written) <= limit_bytes:
             return _RenderedPage(msgspec.Raw(written), links)
     if len(rows) <= 1:
+        if len(written) <= _ROW_BYTES:
+            # Its id and the cursor, which no step cuts, take more than their share.
+            return _RenderedPage(msgspec.Raw(written), links)
         raise ResourceLimit(
             "This record is too large for one answer.",
             hint="Ask for fewer fields.",
@@ -144,6 +182,27 @@ def _rendered(
         hint=f"Ask for a smaller limit, such as limit={fitting}, or for fewer fields.",
         data={"request_id": answer.request_id},
     )
+
+
+def _steps(rows: list[_ReadRow], inline_chars: int) -> Iterator[tuple[list[_ReadRow], int]]:
+    """Yield the rows and how much of a long text each shows, from the most to the least; at last a row loses fields."""
+    for chars in (inline_chars, *_INLINE_STEPS):
+        yield rows, chars
+    if len(rows) == 1:
+        fields = len(rows[0].data)
+        while fields > 1:
+            fields //= 2
+            yield [_with_first_fields(rows[0], fields)], _INLINE_STEPS[0]
+
+
+def _with_first_fields(read_row: _ReadRow, fields: int) -> _ReadRow:
+    """Return a row with so many of its fields, and the number of the others."""
+    row: RecordBody = msgspec.json.decode(msgspec.json.encode(read_row.row))
+    data = dict(islice(read_row.data.items(), fields))
+    row["data"] = data
+    row["previews"] = {name: known for name, known in row.get("previews", {}).items() if name in data}
+    row["more_fields"] = len(read_row.data) - fields
+    return read_row._replace(row=row, data=data)
 
 
 def _cut_rows(

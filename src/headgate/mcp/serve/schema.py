@@ -14,12 +14,13 @@ from headgate.model.query import SchemaQuery
 from headgate.model.wire import LEGEND, Json, SchemaBody
 from headgate.text.schema import read_schema_place, stream_text
 from headgate.text.schema_index import index_text
+from headgate.text.writing import ENVELOPE, SCHEMA_STREAM_TEXT, TOOL_RESULT, UNASKED_RESULT, text_within
 
+#: A full schema and what stands beside it; and an index that names more streams than the other answers have bytes.
+_FULL_BYTES = 60_000
 _INDEX_BYTES = 59_000
 #: The bytes of a document beside its connectors.
 _OVERHEAD = 3_000
-_STREAM_BYTES = 60_000
-_REDUCED_STREAM = "Some sources are left out or have no fields here; call schema with connection_id for one."
 #: The members that only an answer about one stream has.
 _DETAIL = (
     "count",
@@ -33,10 +34,9 @@ _DETAIL = (
     "selection",
     "values",
 )
-_BARE = ("name", "granted_connections", "connection_id")
-_CONNECTOR = ("object", "connector_key", "display_name", "stream_count", "granted_connections", "grant_id")
-_REDUCED = "Rows are names only; call schema with stream for the rest."
-_NO_NAMES = "The text names the streams; call schema with stream or connection_id for the rest."
+_CONNECTOR = ("connector_key", "display_name", "stream_count", "granted_connections")
+_LISTED = "The rows do not fit as JSON: listing is the text of this answer, with the calls that go on."
+_NOT_LISTED = "The text names the streams; call schema with stream or connection_id for the rest."
 
 
 async def schema(reader: Reader, query: SchemaQuery, cursor: str | None = None) -> Outcome:
@@ -52,19 +52,25 @@ async def schema(reader: Reader, query: SchemaQuery, cursor: str | None = None) 
     if query.stream is None:
         _index(document)
         text = index_text(cast("SchemaBody", document), _asked(query), 0 if place is None else place.first)
-        return Outcome(reader.structured(_fitted(document), answer), text)
-    text = stream_text(cast("SchemaBody", document), _asked(query), is_full=query.full, place=place)
-    if text is None:
-        raise _no_such_place()
-    space = _STREAM_BYTES - _OVERHEAD - len(msgspec.json.encode(text))
-    if query.full and len(answer.content) > space:
-        raise ResourceLimit(
-            "This stream's schema is too large for one answer.", hint="Ask with detail compact."
-        )
-    if not query.full:
-        document["field_capability_legend"] = LEGEND
-        _reduce_stream(document, space)
-    return Outcome(reader.structured(document, answer), text)
+        return Outcome(reader.structured(_fitted(document, text, is_part=place is not None), answer), text)
+
+    def draw_text(limit_bytes: int) -> str:
+        body, asked = cast("SchemaBody", document), _asked(query)
+        text = stream_text(body, asked, is_full=query.full, place=place, limit_bytes=limit_bytes)
+        if text is None:
+            raise _no_such_place()
+        return text
+
+    # The text stands in both channels where the rows do not fit as JSON.
+    text = text_within((UNASKED_RESULT - ENVELOPE) // 2, SCHEMA_STREAM_TEXT, draw_text)
+    if query.full:
+        if len(answer.content) > _FULL_BYTES - _OVERHEAD - len(msgspec.json.encode(text)):
+            raise ResourceLimit(
+                "This stream's schema is too large for one answer.", hint="Ask with detail compact."
+            )
+        return Outcome(reader.structured(document, answer), text)
+    document["field_capability_legend"] = LEGEND
+    return Outcome(reader.structured(_fitted(document, text, is_part=place is not None), answer), text)
 
 
 def _asked(query: SchemaQuery) -> dict[str, str]:
@@ -86,37 +92,6 @@ def _no_such_place() -> InvalidCursor:
     )
 
 
-def _reduce_stream(document: Json, limit_bytes: int) -> None:
-    """Leave out of a compact answer about one stream what does not fit; the text has the rest."""
-    for reduce in (_first_shape_only, _connectors_last):
-        if len(msgspec.json.encode(document)) <= limit_bytes:
-            return
-        reduce(document, limit_bytes)
-        document.setdefault("meta", {})["reduced"] = _REDUCED_STREAM
-
-
-def _first_shape_only(document: Json, _limit_bytes: int) -> None:
-    """Describe the fields of sources that allow the same once."""
-    seen: set[bytes] = set()
-    for stream in _streams(document):
-        shape = msgspec.json.encode([stream.get("connector_key"), stream.get("field_capabilities")])
-        if shape in seen:
-            for member in _DETAIL:
-                stream.pop(member, None)
-        seen.add(shape)
-
-
-def _connectors_last(document: Json, limit_bytes: int) -> None:
-    """Keep the first sources as they are, as many as fit."""
-    connectors = _connectors(document)
-    space = limit_bytes - _OVERHEAD
-    for position, connector in enumerate(connectors):
-        space -= len(msgspec.json.encode(connector)) + 1
-        if space < 0:
-            del connectors[position:]
-            break
-
-
 def _index(document: Json) -> None:
     """Reduce a document to an index: the streams without their fields."""
     for stream in _streams(document):
@@ -128,40 +103,30 @@ def _index(document: Json) -> None:
         document.pop(member, None)
 
 
-def _fitted(document: Json) -> Json:
-    """Leave out of an index what does not fit, and note that in its meta; the text names what is granted."""
-    for reduce, note in ((_names_only, _REDUCED), (_lists_of_names, _REDUCED), (_connectors_only, _NO_NAMES)):
-        if len(msgspec.json.encode(document)) <= _INDEX_BYTES:
-            break
-        reduce(document)
-        document.setdefault("meta", {})["reduced"] = note
-    return document
-
-
-def _names_only(document: Json) -> None:
-    for stream in _streams(document):
-        for member in [member for member in stream if member not in _BARE]:
-            del stream[member]
-
-
-def _lists_of_names(document: Json) -> None:
-    for connector in _connectors(document):
-        streams: list[Json] = connector.pop("streams", None) or []
-        for member in [member for member in connector if member not in _CONNECTOR]:
-            del connector[member]
-        connector["stream_names"] = [stream["name"] for stream in streams]
-
-
-def _connectors_only(document: Json) -> None:
+def _fitted(document: Json, text: str, *, is_part: bool) -> Json:
+    """Return a document that fits beside its text: where it is too large, or a part was asked for, the text stands for its rows."""
+    written = len(msgspec.json.encode(text))
+    if not is_part and len(msgspec.json.encode(document)) + written <= UNASKED_RESULT - ENVELOPE:
+        return document
     connectors = _connectors(document)
-    document["connector_count"] = len(connectors)
-    document["stream_count"] = sum(len(connector.pop("stream_names")) for connector in connectors)
-    space = _INDEX_BYTES - _OVERHEAD
-    for position, connector in enumerate(connectors):
-        space -= len(msgspec.json.encode(connector)) + 1
+    short: Json = {
+        "object": "schema",
+        "detail": "compact",
+        "connector_count": len(connectors),
+        "stream_count": sum(1 for _ in _streams(document)),
+        "connectors": [],
+    }
+    meta: Json = document.get("meta") or {}
+    if 2 * written <= UNASKED_RESULT - ENVELOPE:
+        return {**short, "listing": text, "meta": {**meta, "reduced": _LISTED}}
+    space = min(_INDEX_BYTES, TOOL_RESULT - ENVELOPE - written) - _OVERHEAD
+    for source in connectors:
+        named = {member: source[member] for member in _CONNECTOR if member in source}
+        space -= len(msgspec.json.encode(named)) + 1
         if space < 0:
-            del connectors[position:]
             break
+        short["connectors"].append(named)
+    return {**short, "meta": {**meta, "reduced": _NOT_LISTED}}
 
 
 def _connectors(document: Json) -> list[Json]:
