@@ -159,7 +159,7 @@ def text_within(space: int, usual_bytes: int, draw: Callable[[int], str]) -> str
     text = draw(usual_bytes)
     written = len(_encode(text))
     # A shorter text can have more of them in a byte than the whole.
-    return text if written <= space else draw(usual_bytes * space * 9 // (written * 10))
+    return text if written <= space else draw(size(text) * space * 9 // (written * 10))
 
 
 class Line(msgspec.Struct, frozen=True):

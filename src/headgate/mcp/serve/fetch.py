@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import cast
 
 import msgspec
 
 from headgate.errors import ResourceLimit
-from headgate.mcp.serve.reader import Reader, expanded_of, ref_of, related_rows, take_lengths
+from headgate.mcp.serve.reader import RECORD, Reader, expanded_of, ref_of, related_rows, take_lengths
 from headgate.mcp.serve.records import file_links, shorten_row
 from headgate.mcp.serve.results import Outcome
 from headgate.model.query import RecordQuery
@@ -31,6 +31,8 @@ _UNASKED_CHARS = 10_000
 #: Of the fields that were asked for by name, together.
 _NAMED_CHARS = 45_000
 _LEAST_CHARS = 100
+#: A document with less space leaves out more.
+_PREVIEWED_CHARS = 1_000
 _STAMP = 300
 _NO_REST = "This resource server has no windows: the rest of the field cannot be read here."
 
@@ -60,6 +62,8 @@ def _outcome(
         members, fields, ladder = build(reader, answer.body(), asked_id, Space(chars, named))
         if not reader.windows and named:
             _drop_circles(members, named)
+        if chars < _PREVIEWED_CHARS:
+            _drop_lesser(members)
         # Encoded once: the text is the same JSON as the structure.
         written = msgspec.json.encode(members)
         outcome = Outcome(
@@ -80,12 +84,25 @@ def _outcome(
 
 def _drop_circles(members: Json, requested: Sequence[str]) -> None:
     """Where a server has no windows, take out the calls that would give this very answer again."""
+    for rung in _rungs(members):
+        if rung.get("read", {}).get("args", {}).get("fields") == list(requested):
+            del rung["read"]
+            rung["rest"] = _NO_REST
+
+
+def _drop_lesser(members: Json) -> None:
+    """Leave out what a document can do without: a key that its id stands for, and how fields begin that it only names."""
+    if members["id"].startswith(RECORD):
+        members["metadata"].pop("record_id", None)
+    for rung in _rungs(members):
+        rung.pop("preview_text", None)
+
+
+def _rungs(members: Json) -> Iterator[Json]:
+    """Yield the entries of what a document does not show whole."""
     ladder: Json = members["metadata"].get("content_ladder", {})
     for rungs in ladder.values():
-        for rung in cast("list[Json]", rungs) if isinstance(rungs, list) else ():
-            if rung.get("read", {}).get("args", {}).get("fields") == list(requested):
-                del rung["read"]
-                rung["rest"] = _NO_REST
+        yield from cast("list[Json]", rungs) if isinstance(rungs, list) else ()
 
 
 def build(reader: Reader, row: RecordBody, asked_id: str | None, space: Space) -> Document:
