@@ -49,7 +49,7 @@ async def main(url: str) -> None:
         composition_authority=CompositionAuthority("notes"),
         scoped_env=ScopedEnv(frozenset({"remote/echo"})),
     )
-    async with await from_mcp(url, "remote") as imported:
+    async with from_mcp(url, "remote") as imported:
         registry = Registry([*imported, local])
         envelope = await registry.execute("notes/shout", {"text": "hello"})
         print(envelope.unwrap()["text"])

@@ -7,17 +7,14 @@ affect the others.
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
-from pathlib import Path
-from typing import Any
 
-from headgate import Registry, import_servers
+from headgate import Registry, from_servers
 
 
-async def main(document: Any) -> None:
+async def main(path: str) -> None:
     """Import what can be imported, say what cannot, and list the operations."""
-    async with await import_servers(document) as imported:
+    async with from_servers(path) as imported:
         for name, problem in imported.problems.items():
             print(f"{name}: {problem.message} {problem.hint}")
         registry = Registry(imported)
@@ -28,4 +25,4 @@ async def main(document: Any) -> None:
 if __name__ == "__main__":
     if len(sys.argv) < 2:  # noqa: PLR2004 - the name of the file
         sys.exit("usage: python examples/two_servers.py FILE")
-    asyncio.run(main(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))))
+    asyncio.run(main(sys.argv[1]))

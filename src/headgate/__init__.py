@@ -25,8 +25,10 @@ if TYPE_CHECKING:
         Limits as Limits,
         Question as Question,
         Reply as Reply,
+        SyncImport as SyncImport,
         from_mcp as from_mcp,
-        import_servers as import_servers,
+        from_mcp_sync as from_mcp_sync,
+        from_servers as from_servers,
         map_mcp_content_blocks as map_mcp_content_blocks,
     )
     from headgate.mcp.gateway.server import gateway_app as gateway_app, to_mcp as to_mcp
@@ -117,8 +119,10 @@ _MCP_EXTRA = {
         "Limits",
         "Question",
         "Reply",
+        "SyncImport",
         "from_mcp",
-        "import_servers",
+        "from_mcp_sync",
+        "from_servers",
         "map_mcp_content_blocks",
     ),
     "headgate.mcp.gateway.server": ("gateway_app", "to_mcp"),

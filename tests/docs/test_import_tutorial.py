@@ -1,15 +1,18 @@
 """The tutorial on importing a server, and its examples, do what they say."""
 
 import ast
+import asyncio
 import importlib.util
 import json
 import re
 from pathlib import Path
 
 import pytest
+from mcp.server import MCPServer
 
 import headgate
 from tests.hostile.server import MODERN, faulty_server, replies, result_of, tool
+from tests.peers.serving import serving
 
 pytestmark = pytest.mark.anyio
 
@@ -34,45 +37,57 @@ def example(name):
     return module
 
 
-def defined(block):
+def defined(name):
+    """Run the one block that defines a function, with what the blocks above it import, and return the function."""
+    (block,) = [block for block in BLOCKS if f"def {name}(" in block]
     names = {
-        name: getattr(headgate, name)
-        for name in (
-            "Registry",
-            "CallError",
-            "FilePins",
-            "from_mcp",
-            "AccessControl",
-            "expose",
-            "Question",
-            "Reply",
-        )
+        public: getattr(headgate, public) for public in ("CallError", "FilePins", "Registry", "from_mcp")
+    }
+    names |= {
+        public: getattr(headgate, public) for public in ("AccessControl", "expose", "Question", "Reply")
     }
     exec(compile(block, "tutorial", "exec"), names := {**names, "Path": Path})
-    return names
+    return names[name]
 
 
-async def test_the_three_lines_work():
+async def test_the_three_lines_work(capsys):
     async with faulty_server(**SERVER) as server:
-        names = {
-            name: getattr(headgate, name) for name in ("Registry", "from_mcp", "expose", "AccessControl")
-        }
-        names |= {"token": None}
         lines = BLOCKS[0].replace("https://example.com/mcp", server.url)
         code = compile(lines, "tutorial", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-        await eval(code, names)
-        assert names["weather"] == {"celsius": 4.5}
-        await names["imported"].aclose()
+        await eval(code, {"from_mcp": headgate.from_mcp, "token": None})
+    assert capsys.readouterr().out == "{'celsius': 4.5}\n"
 
 
-async def test_a_tool_is_called_and_its_failures_are_read(capsys):
+async def test_tools_are_called_by_their_names(capsys):
     async with faulty_server(**SERVER) as server:
-        await defined(BLOCKS[1])["main"](server.url, None)
-        async with await headgate.from_mcp(server.url, "example") as imported:
+        await defined("main")(server.url, None)
+        await defined("wait_for_it")(server.url)
+        # The loop of the test runs here, and a script has none.
+        await asyncio.to_thread(defined("script"), server.url)
+    assert capsys.readouterr().out.splitlines() == [
+        "{'celsius': 4.5} {\"celsius\":4.5}",
+        "{'celsius': 4.5}",
+        "{'celsius': 4.5}",
+    ]
+
+
+async def test_resources_are_read(capsys):
+    server = MCPServer("example")
+    server.resource("note://one", name="one")(lambda: "a note")
+    server.prompt("greet", description="Say hello.")(lambda: "Say hello.")
+    async with serving(server.streamable_http_app()) as url:
+        await defined("read_resources")(f"{url}/mcp")
+    assert capsys.readouterr().out.splitlines() == ["note://one a note", "greet Say hello."]
+
+
+async def test_operations_are_registered_and_their_failures_are_read(capsys):
+    async with faulty_server(**SERVER) as server:
+        await defined("register")(server.url, None)
+        async with headgate.from_mcp(server.url, "example") as imported:
             registry = headgate.Registry(
                 headgate.expose(item, access_control=headgate.AccessControl()) for item in imported
             )
-            await defined(BLOCKS[2])["ask"](registry)
+            await defined("ask")(registry)
     assert capsys.readouterr().out.splitlines() == [
         "True {'celsius': 4.5}",
         "True MCP_TOOL_ERROR No such city.",
@@ -80,8 +95,16 @@ async def test_a_tool_is_called_and_its_failures_are_read(capsys):
     ]
 
 
+async def test_servers_of_a_file_are_called(tmp_path, capsys):
+    async with faulty_server(**SERVER) as server:
+        path = tmp_path / "servers.json"
+        path.write_text(json.dumps({"mcpServers": {"weather": {"url": server.url}}}))
+        await defined("ask_both")(path)
+    assert capsys.readouterr().out.splitlines() == ["{}", "{'celsius': 4.5}"]
+
+
 async def test_changes_are_seen_and_approved(tmp_path, capsys):
-    pinned = defined(BLOCKS[3])["import_pinned"]
+    pinned = defined("import_pinned")
     async with faulty_server(**{**SERVER, "tools": list(SERVER["tools"])}) as server:
         await pinned(server.url, tmp_path / "pins.json")
         server.tools[0] = {**WEATHER, "description": "Other words."}
@@ -101,7 +124,7 @@ async def test_a_question_is_answered(capsys):
 
     how = {"era": MODERN, "tools": [tool("delete")], "faults": {"tools/call": replies(answered)}}
     async with faulty_server(**how) as server:
-        await defined(BLOCKS[4])["import_and_answer"](server.url)
+        await defined("import_and_answer")(server.url)
     assert capsys.readouterr().out.splitlines() == [
         "example Really? ['confirmed']",
         "{'q': {'action': 'accept', 'content': {'confirmed': True}}}",
@@ -109,7 +132,10 @@ async def test_a_question_is_answered(capsys):
 
 
 def test_every_block_of_the_page_was_run():
-    assert len(BLOCKS) == 5
+    tests = Path(__file__).read_text(encoding="utf-8")
+    functions = [re.findall(r"def (\w+)\(", block) for block in BLOCKS[1:]]
+    assert all(functions)
+    assert [name for names in functions for name in names if f'defined("{name}")' not in tests] == ["answer"]
 
 
 async def test_two_servers_stand_behind_one_registry(tmp_path, capsys):
@@ -126,7 +152,9 @@ async def test_two_servers_stand_behind_one_registry(tmp_path, capsys):
         block["github"]["url"], block["weather"] = one.url, {"url": two.url}
         block["github"]["headers"]["Authorization"] = f"Bearer ${{file:{token}}}"
         block["local"] = {"command": "npx"}
-        await example("two_servers").main({"mcpServers": block})
+        path = tmp_path / "servers.json"
+        path.write_text(json.dumps({"mcpServers": block}))
+        await example("two_servers").main(path)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("local: The server 'local' is refused: it starts a program")
     assert lines[1:] == [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from headgate.errors import HeadgateError
 
@@ -88,6 +88,12 @@ class CallError(OperationError):
         self.code = code
         self.status = status or (retry and known.retry_status) or known.status
         super().__init__(message, details=details, retryable=retry, hint=known.hint)
+
+    def __str__(self) -> str:
+        """Return the code, the tool where one is named, and the reason."""
+        details: Any = self.details
+        tool = cast("Mapping[str, Any]", details).get("tool") if isinstance(details, Mapping) else None
+        return f"{self.code} ({tool}): {self.message}" if tool else f"{self.code}: {self.message}"
 
 
 class AdapterConfigInvalid(CallError):

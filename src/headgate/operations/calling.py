@@ -6,13 +6,13 @@ from collections.abc import Coroutine, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
 from msgspec import UNSET, UnsetType
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
-from headgate.errors import CallError, RegistrationInvalid
+from headgate.errors import RegistrationInvalid
 from headgate.operations.dispatch import Dispatcher, Request, deadline_after, new_request_id
 from headgate.operations.registration import HandlerRegistration, expose, prepare
 from headgate.operations.spec import Identity
-from headgate.schema.value import Issue, child_path
+from headgate.operations.typed import as_model
 
 __all__ = ["UNSET", "Caller", "UnsetType", "call_with"]
 
@@ -77,22 +77,4 @@ class Bound(Generic[_T]):
                 deadline=deadline_after(timeout_seconds),
             )
         )
-        return self._read(envelope.unwrap())
-
-    def _read(self, data: Any) -> _T:
-        try:
-            return self._adapter.validate_python(data)
-        except ValidationError as error:
-            issues = [_issue(entry["loc"], entry["type"]) for entry in error.errors(include_input=False)]
-        raise CallError(
-            "INVALID_OUTPUT",
-            "The result does not fit the model.",
-            details={"issues": [issue.to_dict() for issue in issues]},
-        )
-
-
-def _issue(location: tuple[str | int, ...], kind: str) -> Issue:
-    path = "$"
-    for step in location:
-        path = child_path(path, step)
-    return Issue(path, kind, f"breaks '{kind}'")
+        return as_model(self._adapter, envelope.unwrap())

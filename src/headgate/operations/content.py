@@ -5,7 +5,9 @@ A block is a view over what the server sent, so keys unknown here survive. This 
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, TypedDict
 
 
@@ -120,6 +122,27 @@ MCP_CONTENT_SCHEMA: dict[str, Any] = {
         ]
     },
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An image of a result."""
+
+    data: bytes
+    mime_type: str
+
+
+def images_of(blocks: Iterable[Mapping[str, Any]]) -> list[Image]:
+    """Return the images among content blocks.
+
+    Raises:
+        ValueError: one of them is not base64.
+    """
+    return [
+        Image(base64.b64decode(block["data"], validate=True), block["mimeType"])
+        for block in blocks
+        if block.get("type") == "image"
+    ]
 
 
 def blocks_text(blocks: Iterable[Mapping[str, Any]], *, separator: str = "\n") -> str:

@@ -8,14 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, ClassVar, Never, TypeAlias
+from typing import Any, ClassVar, Never, TypeAlias, TypeVar
+
+import msgspec
+from pydantic import TypeAdapter
 
 from headgate.errors import CallError
-from headgate.operations.content import blocks_text
+from headgate.operations.content import Image, blocks_text, images_of
 from headgate.operations.spec import OutputKind
+from headgate.operations.typed import as_model
 from headgate.schema.value import Issue
 
 _MESSAGE_CHARS = 500
+_T = TypeVar("_T")
 #: The code of an issue: a declared output was not sent.
 OUTPUT_MISSING = "MCP_OUTPUT_MISSING"
 
@@ -75,6 +80,37 @@ class ResponseEnvelope:
     def ok(self) -> bool:
         """Whether ``unwrap`` would give the data."""
         return self.error is None
+
+    @property
+    def blocks(self) -> Sequence[Mapping[str, Any]]:
+        """The content blocks of a remote result, as the server sent them."""
+        return self.meta.content if isinstance(self.meta, McpMeta) else ()
+
+    @property
+    def text(self) -> str:
+        """The text of the content blocks; of data without one, its JSON."""
+        text = blocks_text(self.blocks)
+        return text if text or self.data is self.blocks else msgspec.json.encode(self.data).decode()
+
+    @property
+    def images(self) -> list[Image]:
+        """The images of a remote result.
+
+        Raises:
+            CallError: one of them is not base64 (``INVALID_OUTPUT``).
+        """
+        try:
+            return images_of(self.blocks)
+        except ValueError:
+            raise CallError("INVALID_OUTPUT", "An image of the result is not base64.") from None
+
+    def into(self, model: type[_T]) -> _T:
+        """Return the data as a model, or as any type that pydantic knows.
+
+        Raises:
+            CallError: the call failed, or its data does not fit (``INVALID_OUTPUT``).
+        """
+        return as_model(TypeAdapter(model), self.unwrap(allow_issues=True))
 
     def unwrap(self, *, allow_issues: bool = False) -> Any:
         """Return the data, or raise the error.

@@ -15,8 +15,8 @@ from headgate.model.grant import Access, Grant, StreamGrant, TimeConstraint
 from headgate.model.ids import ConnectionId, ConnectorKey, FieldName, GrantId, RecordId, StreamName
 from headgate.model.plan import Reach
 from headgate.model.record import Connection
+from headgate.nearest import listed, near, nearest, quoted
 from headgate.policy.capability import FILTERS, Refusal, Rules, StreamCapability, Use, capability_of
-from headgate.policy.nearest import listed, near, nearest, quoted
 
 #: What a declaration says about the meaning of a field, beside its type.
 _MEANING = ("title", "description", "x_pdpp_role", "format", "contentMediaType", "contentEncoding")

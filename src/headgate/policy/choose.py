@@ -18,8 +18,8 @@ from headgate.errors import (
 from headgate.model.grant import Access, TokenKind
 from headgate.model.ids import ConnectionId, ConnectorKey, FieldName, StreamName
 from headgate.model.record import Connection
+from headgate.nearest import listed, near_or_all, nearest, quoted
 from headgate.policy.allowance import Allowance, StreamScope
-from headgate.policy.nearest import listed, near_or_all, nearest, quoted
 
 MAX_CHOICES = 12
 _OR_CONNECTOR = (

@@ -33,10 +33,10 @@ from headgate.model.query import (
     SearchQuery,
 )
 from headgate.model.warning import ReadWarning, filter_partial
+from headgate.nearest import near_or_all, quoted
 from headgate.policy.allowance import Allowance, StreamScope, authorize, invisible, not_sorted
 from headgate.policy.capability import RelationCapability, Use
 from headgate.policy.choose import ambiguous, choose, join, no_connection, of_connector
-from headgate.policy.nearest import near_or_all, quoted
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 _NUMBER = re.compile(r"[+-]?([0-9]{1,32}(\.[0-9]{0,32})?|\.[0-9]{1,32})([eE][+-]?[0-9]{1,3})?")

@@ -10,10 +10,10 @@ from headgate.model.ids import FieldName
 from headgate.model.plan import AggregatePlan
 from headgate.model.query import ExactFilter, Filter, Metric
 from headgate.model.warning import ReadWarning, filter_empty, period_covered, value_unknown
+from headgate.nearest import nearest
 from headgate.policy.allowance import StreamScope
 from headgate.policy.capability import Use
 from headgate.policy.decide import whole
-from headgate.policy.nearest import nearest
 from headgate.reading.home import CurrentRead
 from headgate.reading.stream_facts import count_of, coverage_of, read_summaries
 

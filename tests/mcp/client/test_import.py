@@ -513,7 +513,7 @@ async def test_a_failed_or_cancelled_import_leaves_nothing_open():
         with pytest.raises(DiscoveryFailed):
             await from_mcp(server.url, "ns")
         server.faults["tools/list"] = hangs
-        task = asyncio.create_task(from_mcp(server.url, "ns"))
+        task = asyncio.ensure_future(from_mcp(server.url, "ns"))
         await until(lambda: len(server.calls("tools/list")) == 2)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

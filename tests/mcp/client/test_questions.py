@@ -10,7 +10,7 @@ from headgate.errors import CallError
 from headgate.mcp.client.from_mcp import FromMCP, ImportOptions, from_mcp
 from headgate.mcp.client.limits import Limits
 from headgate.mcp.client.questions import Question, Reply
-from headgate.mcp.client.servers import import_servers
+from headgate.mcp.client.servers import from_servers
 from tests.hostile.server import LEGACY, MODERN, SSE_HEAD, faulty_server, replies, result_of, sse, text
 from tests.mcp.client.importing import call, until
 
@@ -231,7 +231,7 @@ async def test_the_callback_goes_with_every_way_to_import():
     async with faulty_server(era=MODERN) as server:
         assert FromMCP(server.url, "ns", answer=answer).answer is answer
         block = {"mcpServers": {"one": {"type": "http", "url": server.url}}}
-        async with await import_servers(block, answer=answer) as imported:
+        async with await from_servers(block, answer=answer) as imported:
             server.faults["tools/call"] = asks(server, elicit())
             assert (await call(imported.servers["one"][0])).ok
         assert replied(server, "question-0")["result"] == {"action": "decline"}

@@ -3,7 +3,7 @@
 import pytest
 
 from headgate.errors import AdapterConfigInvalid, ConfigInvalid, DiscoveryFailed, Unauthorized
-from headgate.mcp.client.servers import import_servers, read_servers
+from headgate.mcp.client.servers import from_servers, read_servers
 from headgate.operations.registry import Registry
 from headgate.sources.secrets import Secrets
 from tests.hostile.server import answers, faulty_server, http, tool
@@ -69,7 +69,7 @@ async def test_tokens_come_from_private_files_and_from_the_keyring(tmp_path):
             "one": {"url": one.url, "headers": {"Authorization": f"Bearer ${{file:{path}}}"}},
             "two": {"url": two.url, "headers": {"authorization": "bearer keyring:svc/me"}},
         }
-        async with await import_servers({"mcpServers": block}, secrets=secrets, required=True) as imported:
+        async with await from_servers({"mcpServers": block}, secrets=secrets, required=True) as imported:
             assert imported.problems == {}
             registry = Registry(imported)
             assert sorted(item.id for item in registry) == ["one/echo", "one/other", "two/echo", "two/other"]
@@ -92,7 +92,7 @@ async def test_one_server_in_trouble_keeps_no_other_out(tmp_path):
             "missing": {"url": good.url, "headers": {"Authorization": "Bearer ${file:/nowhere/at/all}"}},
             "a.b": {"url": good.url},
         }
-        async with await import_servers({"mcpServers": block}) as imported:
+        async with await from_servers({"mcpServers": block}) as imported:
             assert list(imported.servers) == ["good"]
             kinds = {name: type(problem) for name, problem in imported.problems.items()}
             assert kinds == {
@@ -110,5 +110,5 @@ async def test_when_all_are_required_one_failure_closes_the_rest():
     async with faulty_server(tools=[tool("t")]) as good:
         block = {"good": {"url": good.url}, "local": {"command": "npx"}}
         with pytest.raises(AdapterConfigInvalid):
-            await import_servers({"mcpServers": block}, required=True)
+            await from_servers({"mcpServers": block}, required=True)
         await until(lambda: good.open_connections == 0)

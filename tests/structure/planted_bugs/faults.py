@@ -24,7 +24,7 @@ _CLAUSES = "src/headgate/policy/clauses.py"
 BUGS = (
     # Refusals
     Bug(
-        "tests/policy/test_nearest.py::test_the_connection_of_a_name_is_offered_alone_and_the_nearest_comes_first",
+        "tests/test_nearest.py::test_the_connection_of_a_name_is_offered_alone_and_the_nearest_comes_first",
         "a connection is not found by what the owner calls it",
         "src/headgate/policy/choose.py",
         "if label.casefold() == connection_id.casefold()]",

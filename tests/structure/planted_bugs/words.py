@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.structure.planted import Bug
 
-_ALIKE = "tests/policy/test_nearest.py::test_a_hidden_name_reads_like_one_that_does_not_exist"
+_ALIKE = "tests/test_nearest.py::test_a_hidden_name_reads_like_one_that_does_not_exist"
 _SHORT = "tests/mcp/serve/test_errors.py::test_every_error_of_every_tool_is_short_whatever_names_are_sent"
 _CHOICES = "tests/mcp/serve/test_errors.py::test_the_connections_to_choose_from_fit_both_channels_together"
 _PARTIAL = (

@@ -27,6 +27,7 @@ from headgate.mcp.client.limits import MAX_META_BYTES
 from headgate.mcp.client.mapping import Tool
 from headgate.mcp.client.message import checked_token, sanitise
 from headgate.mcp.client.questions import Progress, QuestionHandler
+from headgate.mcp.client.request_state import IMPATIENT, WAITING, Waiting
 from headgate.mcp.client.upstream import Upstream
 from headgate.operations.envelope import OUTPUT_MISSING, ResponseEnvelope, mcp_envelope, tool_error
 from headgate.operations.registration import Handler, OperationContext
@@ -62,10 +63,11 @@ def forwarding_handler(tool: Tool, forwarding: Forwarding) -> Handler:
 
     async def forward(value: Any, context: OperationContext) -> ResponseEnvelope:
         arguments = _arguments(value)
-        deadline = forwarding.upstream.deadline(_time_for(context.remaining_seconds()))
+        waiting = context.metadata.get(WAITING, IMPATIENT)
+        deadline = forwarding.upstream.deadline(_time_for(context.remaining_seconds()), waiting)
         try:
             token = _token(forwarding.namespace, context)
-            raw = await _call(tool, forwarding, arguments, token=token, deadline=deadline)
+            raw = await _call(tool, forwarding, arguments, token=token, deadline=deadline, waiting=waiting)
             if _is_quick(tool, raw):
                 return envelope_of(tool, raw, forwarding, request_id=context.request_id)
             return await off_loop(deadline, envelope_of, tool, raw, forwarding, request_id=context.request_id)
@@ -76,7 +78,13 @@ def forwarding_handler(tool: Tool, forwarding: Forwarding) -> Handler:
 
 
 async def _call(
-    tool: Tool, forwarding: Forwarding, arguments: dict[str, Any], *, token: Secret | None, deadline: float
+    tool: Tool,
+    forwarding: Forwarding,
+    arguments: dict[str, Any],
+    *,
+    token: Secret | None,
+    deadline: float,
+    waiting: Waiting,
 ) -> dict[str, Any]:
     """Call the tool, and repeat the call with the input it asks for until it gives a result."""
     headers = mcp_param_headers(tool.header_map, arguments) if tool.header_map else None
@@ -90,6 +98,7 @@ async def _call(
             token=token,
             deadline=deadline,
             param_headers=headers,
+            waiting=waiting,
         )
         if forwarding.questions is None or raw.get("resultType") != _INPUT_REQUIRED:
             return raw

@@ -2,10 +2,14 @@
 
 ::
 
+    async with from_mcp("https://example.com/mcp", auth_token=token) as example:
+        print((await example.call("weather", city="Oslo")).data)
+
     imported = await from_mcp("https://example.com/mcp", "example", token)
     registry.register_all(imported)
 
-The import registers nothing itself and reads no environment. Its session lives until ``aclose()``.
+The import registers nothing itself and reads no environment. Its session lives until the end of the block, or ``aclose()``.
+Operations that are registered need a namespace of yours: a server does not name itself.
 """
 
 from __future__ import annotations
@@ -15,7 +19,8 @@ import hashlib
 import math
 import ssl
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from types import TracebackType
@@ -46,8 +51,10 @@ from headgate.mcp.client.mapping import (
     Tool,
     map_tools,
 )
+from headgate.mcp.client.members import Prompts, Resources
 from headgate.mcp.client.message import checked_token
 from headgate.mcp.client.network import DialOptions, Resolve, UpstreamEndpoint, parse_endpoint, resolve
+from headgate.mcp.client.opening import LoopRunner, Opening
 from headgate.mcp.client.pins import (
     JudgedTools,
     Listing,
@@ -60,7 +67,10 @@ from headgate.mcp.client.pins import (
 )
 from headgate.mcp.client.questions import Answerer, QuestionHandler
 from headgate.mcp.client.report import Refreshed, import_report
+from headgate.mcp.client.request_state import OnProgress
+from headgate.mcp.client.tools import ToolCaller
 from headgate.mcp.client.upstream import ConnectOptions, Upstream, list_tools
+from headgate.operations.envelope import ResponseEnvelope
 from headgate.operations.registration import CompiledSchemas, HandlerRegistration, Provenance
 from headgate.operations.running import let_loop_run, off_loop
 from headgate.operations.secrets import NO_CAPABILITIES, Capabilities, Secret
@@ -104,7 +114,7 @@ class FromMCP:
     def __init__(
         self,
         endpoint: str,
-        namespace: str,
+        namespace: str | None = None,
         auth_token: str | Secret | None = None,
         *,
         namespace_prefix: bool = False,
@@ -116,7 +126,11 @@ class FromMCP:
         self.options = options or ImportOptions()
         self._parsed = parse_endpoint(endpoint, allow_insecure=self.options.allow_insecure)
         self.endpoint = endpoint
-        self.namespace = _checked_namespace(namespace)
+        #: Whether the operations may be registered: not under the name of a host.
+        self.is_named = namespace is not None
+        self.namespace = (
+            self._parsed.host.replace(".", "-") if namespace is None else _checked_namespace(namespace)
+        )
         self.auth_token = None if auth_token is None else checked_token(Secret(auth_token))
         self.namespace_prefix = namespace_prefix
         self.http = http
@@ -145,9 +159,9 @@ class FromMCP:
         return imported
 
 
-async def from_mcp(
+def from_mcp(
     endpoint: str,
-    namespace: str,
+    namespace: str | None = None,
     auth_token: str | Secret | None = None,
     *,
     namespace_prefix: bool = False,
@@ -155,8 +169,10 @@ async def from_mcp(
     pins: PinStore | None = None,
     answer: Answerer | None = None,
     options: ImportOptions | None = None,
-) -> ImportedOperations:
-    """Import an MCP server in one call; see ``FromMCP``.
+) -> Opening[ImportedOperations]:
+    """Import an MCP server: await the result, or use it with ``async with``; see ``FromMCP``.
+
+    Without a namespace its tools can be called, but not registered.
 
     Raises:
         AdapterError: it could not be imported.
@@ -173,7 +189,48 @@ async def from_mcp(
         answer=answer,
         options=options,
     )
-    return await adapter.import_operations()
+    return Opening(adapter.import_operations)
+
+
+@contextmanager
+def from_mcp_sync(
+    endpoint: str, auth_token: str | Secret | None = None, **options: Any
+) -> Generator[SyncImport]:
+    """Import an MCP server for code without an event loop, for the length of a ``with`` block; see ``from_mcp``.
+
+    Raises:
+        AdapterError: it could not be imported.
+    """
+    auth_token = None if auth_token is None else Secret(auth_token)
+    with LoopRunner() as runner:
+        imported = runner.run(FromMCP(endpoint, None, auth_token, **options).import_operations())
+        try:
+            yield SyncImport(runner, imported)
+        finally:
+            runner.run(imported.aclose())
+
+
+class SyncImport:
+    """The tools of one server, for code without an event loop."""
+
+    def __init__(self, runner: LoopRunner, imported: ImportedOperations) -> None:
+        self._runner = runner
+        self._imported = imported
+
+    @property
+    def tool_names(self) -> tuple[str, ...]:
+        """The names of the tools."""
+        return self._imported.tool_names
+
+    def call(
+        self, name: str, arguments: Mapping[str, Any] | None = None, /, **named: Any
+    ) -> ResponseEnvelope:
+        """Call a tool; see ``ImportedOperations.call``."""
+        return self._runner.run(self._imported.call(name, arguments, **named))
+
+    def __getattr__(self, name: str) -> Callable[..., ResponseEnvelope]:
+        getattr(self._imported, name)
+        return partial(self.call, name, None)
 
 
 class ImportedOperations(Sequence[HandlerRegistration]):
@@ -195,7 +252,8 @@ class ImportedOperations(Sequence[HandlerRegistration]):
         self.stale = False
         #: The namespace.
         self.name = adapter.namespace
-        self.tools: tuple[HandlerRegistration, ...] = ()
+        self._tools: tuple[HandlerRegistration, ...] = ()
+        self._caller = ToolCaller((), options.limits)
         self.skipped: tuple[Skipped, ...] = ()
         self.client = Upstream(
             endpoint,
@@ -226,7 +284,64 @@ class ImportedOperations(Sequence[HandlerRegistration]):
         return self.tools[index]
 
     def __len__(self) -> int:
-        return len(self.tools)
+        return len(self._tools)
+
+    @property
+    def tools(self) -> tuple[HandlerRegistration, ...]:
+        """The operations, to register them.
+
+        Raises:
+            AdapterConfigInvalid: the import has no namespace.
+        """
+        if not self._adapter.is_named:
+            raise AdapterConfigInvalid(
+                "Operations are registered under a namespace of yours: from_mcp(url, 'name'). "
+                "Without one, call(tool) runs them."
+            )
+        return self._tools
+
+    @property
+    def tool_names(self) -> tuple[str, ...]:
+        """The names of the tools that can be called."""
+        return self._caller.names
+
+    @property
+    def resources(self) -> Resources:
+        """The resources of the server: ``list()`` and ``read(uri)``."""
+        return Resources(self.client, self._adapter.auth_token)
+
+    @property
+    def prompts(self) -> Prompts:
+        """The prompts of the server: ``list()`` and ``get(name, **arguments)``."""
+        return Prompts(self.client, self._adapter.auth_token)
+
+    async def call(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        /,
+        *,
+        timeout_seconds: float | None = None,
+        on_progress: OnProgress | None = None,
+        **named: Any,
+    ) -> ResponseEnvelope:
+        """Call a tool by its name and return its envelope; arguments are named, or a mapping.
+
+        ``on_progress`` gets (progress, total or None, message) while the tool runs. With ``timeout_seconds``, at most
+        an hour, the server may be silent for so long; without, the limits of the import hold.
+
+        Raises:
+            CallError: there is no such tool, its input does not fit, or it failed.
+        """
+        return await self._caller.call(
+            name, arguments, timeout_seconds=timeout_seconds, on_progress=on_progress, **named
+        )
+
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[ResponseEnvelope]]:
+        """Return a tool as a function: ``await imported.weather(city="Oslo")``."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return self._caller.bound(name)
 
     def __repr__(self) -> str:
         return f"ImportedOperations({self.name!r}, {len(self)} tools from {self._endpoint.public})"
@@ -348,7 +463,7 @@ class ImportedOperations(Sequence[HandlerRegistration]):
         """List the tools, and compare them with the approved ones beside the event loop."""
         definitions = await list_tools(self.client, self._adapter.auth_token, deadline)
         # Once the tools are in use, one that became unusable must not fail the others.
-        skip_bad = self._adapter.options.on_bad_tool == "skip" or bool(self.tools)
+        skip_bad = self._adapter.options.on_bad_tool == "skip" or bool(self._tools)
         naming = self._naming()
         bounds = self._bounds(naming, deadline)
         self._adopt(*await off_loop(deadline, self._examine, definitions, naming, bounds, skip_bad=skip_bad))
@@ -373,7 +488,8 @@ class ImportedOperations(Sequence[HandlerRegistration]):
         )
 
     def _adopt(self, judged: JudgedTools, registrations: tuple[HandlerRegistration, ...]) -> None:
-        self._judged, self.skipped, self.tools = judged, judged.listing.skipped, registrations
+        self._judged, self.skipped, self._tools = judged, judged.listing.skipped, registrations
+        self._caller = ToolCaller(registrations, self.client.limits)
 
     def _naming(self) -> Naming:
         adapter, first = self._adapter, self.client.first

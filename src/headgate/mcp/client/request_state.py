@@ -7,9 +7,10 @@ before 2026-07-28 a handshake opens a session; since then every request carries 
 
 from __future__ import annotations
 
+import asyncio
 import math
 import re
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
@@ -76,6 +77,24 @@ def _no_headers() -> dict[str, str]:
     return {}
 
 
+#: Receives how far a tool is: the progress, its total or None, and what the server says of it.
+OnProgress = Callable[[float, float | None, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """How a caller waits for a tool."""
+
+    on_progress: OnProgress | None = None
+    #: Whether the caller named a time: then it alone bounds the silence of the server.
+    is_patient: bool = False
+
+
+#: The member of a call's metadata that holds it.
+WAITING = "waiting"
+IMPATIENT = Waiting()
+
+
 @dataclass(slots=True, eq=False)
 class RequestState:
     """What one request may take, and what is known of its response."""
@@ -94,6 +113,7 @@ class RequestState:
     is_answered: bool = False
     #: The id of the request, as it is written; the answer must have it.
     rpc_id: bytes | None = None
+    waiting: Waiting = IMPATIENT
     #: Whether a definition that is nested too deeply is cut instead of failing the response.
     cuts_depth: bool = False
 
@@ -101,6 +121,12 @@ class RequestState:
     def is_endless(self) -> bool:
         """Whether it waits for events, which may come at any time, and not for an answer."""
         return math.isinf(self.deadline)
+
+    def silent_until(self, idle_seconds: float) -> float:
+        """Return until when the server may send nothing; a caller who names a time allows as much."""
+        if self.waiting.is_patient:
+            return self.deadline
+        return min(self.deadline, asyncio.get_running_loop().time() + idle_seconds)
 
     @contextmanager
     def network_wait(self, until: float, *, late: str = "") -> Generator[None]:

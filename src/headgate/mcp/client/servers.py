@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, cast
 
+import msgspec
+
 from headgate.errors import AdapterConfigInvalid, CallError, HeadgateError, NotFound, OperationError
-from headgate.mcp.client.from_mcp import FromMCP, ImportedOperations, ImportOptions, from_mcp
+from headgate.mcp.client.from_mcp import FromMCP, ImportedOperations, ImportOptions
 from headgate.mcp.client.network import parse_endpoint
+from headgate.mcp.client.opening import LoopRunner, Opening
 from headgate.mcp.client.pins import PinStore
 from headgate.mcp.client.questions import Answerer
+from headgate.nearest import near_or_all, quoted
 from headgate.operations.registration import HandlerRegistration, expose
 from headgate.operations.registry import Registry
 from headgate.operations.secrets import Secret
@@ -110,6 +115,19 @@ class ImportedServers:
         self.servers = dict(servers)
         self.problems = dict(problems)
 
+    def __getitem__(self, name: str) -> ImportedOperations:
+        """Return a server by its name.
+
+        Raises:
+            HeadgateError: it could not be imported, or there is none of this name.
+        """
+        if name in self.problems:
+            raise self.problems[name]
+        if name not in self.servers:
+            near = near_or_all(name, list(self.servers), "Servers")
+            raise NotFound(f"There is no server {quoted(name)}.{near}")
+        return self.servers[name]
+
     def __iter__(self) -> Iterator[HandlerRegistration]:
         return (registration for imported in self.servers.values() for registration in imported)
 
@@ -126,25 +144,46 @@ class ImportedServers:
         await asyncio.gather(*(imported.aclose() for imported in self.servers.values()))
 
 
-async def import_servers(
-    document: Any,
+def from_servers(
+    servers: str | Path | Mapping[str, Any],
     *,
     required: bool = False,
     secrets: Secrets | None = None,
     pins: PinStore | None = None,
     answer: Answerer | None = None,
     options: ImportOptions | None = None,
-) -> ImportedServers:
-    """Import every http server of an ``mcpServers`` block; the name of each is its namespace.
+) -> Opening[ImportedServers]:
+    """Import every http server of an ``mcpServers`` file or document; the name of each is its namespace.
+
+    Await the result, or use it with ``async with``. A server that cannot be imported does not affect the others.
 
     Raises:
         OperationError: there is no block; or, when all are required, the first problem there is.
     """
-    entries, problems = read_servers(document)
-    finder = secrets or Secrets()
+    entries, problems = read_servers(servers if isinstance(servers, Mapping) else _document(Path(servers)))
     adapter = partial(FromMCP, pins=pins, answer=answer, options=options)
+    return Opening(partial(_imported, entries, problems, secrets or Secrets(), adapter, required=required))
+
+
+def _document(path: Path) -> Any:
+    try:
+        return msgspec.json.decode(path.read_bytes())
+    except OSError as error:
+        raise AdapterConfigInvalid(f"{path} cannot be read: {error.strerror}.") from None
+    except msgspec.DecodeError as error:
+        raise AdapterConfigInvalid(f"{path} is not JSON: {error}.") from None
+
+
+async def _imported(
+    entries: Sequence[ServerEntry],
+    problems: Mapping[str, OperationError],
+    secrets: Secrets,
+    adapter: Callable[[str, str, Secret | None], FromMCP],
+    *,
+    required: bool,
+) -> ImportedServers:
     outcomes = await asyncio.gather(
-        *(import_entry(entry, finder, adapter) for entry in entries), return_exceptions=True
+        *(import_entry(entry, secrets, adapter) for entry in entries), return_exceptions=True
     )
     servers: dict[str, ImportedOperations] = {}
     failures: dict[str, HeadgateError] = dict(problems)
@@ -178,7 +217,7 @@ _CALL_SECONDS = 120.0
 class OpenedOperation:
     """One operation on an open session."""
 
-    def __init__(self, runner: asyncio.Runner, registration: HandlerRegistration, server: str) -> None:
+    def __init__(self, runner: LoopRunner, registration: HandlerRegistration, server: str) -> None:
         self._runner = runner
         self._registration = expose(registration, access_control=AccessControl())
         self._server = server
@@ -212,8 +251,9 @@ def opened_operation(address: OperationAddress, *, pins: PinStore) -> Generator[
     options = ImportOptions(
         allowed_hosts=frozenset({host}) if address.allow_private else frozenset(), on_bad_tool="skip"
     )
-    with asyncio.Runner() as runner:
-        imported = runner.run(from_mcp(address.server, _NAMESPACE, address.token, pins=pins, options=options))
+    with LoopRunner() as runner:
+        adapter = FromMCP(address.server, _NAMESPACE, address.token, pins=pins, options=options)
+        imported = runner.run(adapter.import_operations())
         try:
             yield OpenedOperation(runner, _find(imported, address.tool), address.server)
         finally:

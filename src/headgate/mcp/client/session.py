@@ -319,7 +319,10 @@ class UpstreamSession:
                     if message.is_reply:
                         check_reply(message, state)
                         return message
-                    self._hear(message)
+                    if message.method == "notifications/progress":
+                        _pass_on(message.params, state)
+                    else:
+                        self._hear(message)
         except (httpx2.TransportError, OSError):
             pass
         return None
@@ -334,6 +337,8 @@ class UpstreamSession:
     def _written(self, method: str, params: Mapping[str, Any], state: RequestState) -> bytes:
         number = next(self._ids)
         state.rpc_id = str(number).encode()
+        if state.waiting.on_progress is not None:
+            params = {**params, "_meta": {**(params.get("_meta") or {}), "progressToken": number}}
         return msgspec.json.encode({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
 
     def _of_session(self) -> dict[str, str]:
@@ -497,6 +502,22 @@ def _result(message: IncomingMessage, state: RequestState) -> dict[str, Any]:
 def _newest(versions: Sequence[Any]) -> str | None:
     """Return the newest revision of those that this client speaks too."""
     return next((version for version in reversed(MODERN_PROTOCOL_VERSIONS) if version in versions), None)
+
+
+def _pass_on(params: Mapping[str, Any], state: RequestState) -> None:
+    """Tell the caller how far its tool is; what is not about this request, or no number, is left out."""
+    match params:
+        case {"progressToken": int(token), "progress": int() | float() as progress, **rest}:
+            pass
+        case _:
+            return
+    on_progress, total, text = state.waiting.on_progress, rest.get("total"), rest.get("message")
+    if on_progress is None or str(token).encode() != state.rpc_id:
+        return
+    is_total = isinstance(total, int | float) and not isinstance(total, bool)
+    message = sanitise(text, state.token) if isinstance(text, str) else ""
+    # A fault of the importing program is the loop's to report; the call goes on.
+    asyncio.get_running_loop().call_soon(on_progress, progress, total if is_total else None, message)
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from headgate.mcp.client.message import measure
 from headgate.mcp.client.network import DialOptions, UpstreamEndpoint
 from headgate.mcp.client.pool import PooledTransport
 from headgate.mcp.client.questions import QuestionHandler
-from headgate.mcp.client.request_state import Era, RequestState
+from headgate.mcp.client.request_state import IMPATIENT, Era, RequestState, Waiting
 from headgate.mcp.client.session import UpstreamSession
 from headgate.mcp.client.wire import Wire
 from headgate.operations.running import off_loop
@@ -31,6 +31,8 @@ from headgate.operations.secrets import Secret
 from headgate.telemetry import get_logger
 
 _MAX_SESSIONS = 8
+#: Of a call whose caller names a time.
+MAX_SECONDS = 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,9 +74,9 @@ class Upstream:
         #: The first session that was opened; later ones adopt what it negotiated.
         self.first: UpstreamSession | None = None
 
-    def deadline(self, seconds: float | None = None) -> float:
+    def deadline(self, seconds: float | None = None, waiting: Waiting = IMPATIENT) -> float:
         """Return the time by which a request that starts now must end."""
-        total = self.limits.total_seconds
+        total = MAX_SECONDS if waiting.is_patient else self.limits.total_seconds
         return asyncio.get_running_loop().time() + (total if seconds is None else min(total, seconds))
 
     async def request(
@@ -86,6 +88,7 @@ class Upstream:
         deadline: float,
         param_headers: Mapping[str, str] | None = None,
         is_repeatable: bool = False,
+        waiting: Waiting = IMPATIENT,
     ) -> dict[str, Any]:
         """Send a request when its turn comes, and return the raw result.
 
@@ -97,7 +100,7 @@ class Upstream:
         async with self._queue.turn(deadline):
             for _attempt in (1, 2):
                 session = await self.open(token, deadline)
-                state = RequestState(deadline, token)
+                state = RequestState(deadline, token, waiting=waiting)
                 try:
                     return await session.request(method, params, state, param_headers=param_headers)
                 except AdapterError as error:
@@ -187,45 +190,45 @@ async def list_tools(upstream: Upstream, token: Secret | None, deadline: float) 
     if session.capabilities.tools is None:
         get_logger().info("server_offers_no_tools", server=upstream.endpoint.public)
         return []
-    tools: list[Any] = []
+    return await list_all(upstream, "tools", token, deadline)
+
+
+async def list_all(upstream: Upstream, kind: str, token: Secret | None, deadline: float) -> list[Any]:
+    """Return everything of a kind (``tools``, ``resources``, ``prompts``), as the server wrote it."""
+    listed: list[Any] = []
     seen: set[str] = set()
     cursor: str | None = None
     size = values = 0
     for _ in range(upstream.limits.max_pages):
         page = await upstream.request(
-            "tools/list",
+            f"{kind}/list",
             {} if cursor is None else {"cursor": cursor},
             token=token,
             deadline=deadline,
             is_repeatable=True,
         )
-        listed = _tools_of(page)
-        added = await off_loop(deadline, _cost_of, listed, upstream.limits)
+        entries = page.get(kind)
+        if not isinstance(entries, list):
+            raise UpstreamProtocolError(f"The server's list of {kind} is not a list.")
+        added = await off_loop(deadline, _cost_of, cast("list[Any]", entries), upstream.limits)
         size, values = size + added[0], values + added[1]
         if size > upstream.limits.max_bytes or values > upstream.limits.max_values:
-            raise UpstreamTooLarge("The tools that the server lists are too large together.")
-        tools.extend(listed)
-        if len(tools) > upstream.limits.max_tools:
-            raise UpstreamTooLarge(f"The server lists more than {upstream.limits.max_tools} tools.")
+            raise UpstreamTooLarge(f"The {kind} that the server lists are too large together.")
+        listed.extend(cast("list[Any]", entries))
+        if len(listed) > upstream.limits.max_tools:
+            raise UpstreamTooLarge(f"The server lists more than {upstream.limits.max_tools} {kind}.")
         cursor = _next_cursor(page)
         if cursor is None:
-            return tools
+            return listed
         if cursor in seen:
-            raise UpstreamProtocolError("The server's tool list goes in a circle.")
+            raise UpstreamProtocolError(f"The server's list of {kind} goes in a circle.")
         seen.add(cursor)
-    raise UpstreamTooLarge(f"The server's tool list has more than {upstream.limits.max_pages} pages.")
+    raise UpstreamTooLarge(f"The server's list of {kind} has more than {upstream.limits.max_pages} pages.")
 
 
-def _tools_of(page: Mapping[str, Any]) -> list[Any]:
-    tools = page.get("tools")
-    if not isinstance(tools, list):
-        raise UpstreamProtocolError("The server's tool list is not a list.")
-    return cast("list[Any]", tools)
-
-
-def _cost_of(tools: list[Any], limits: Limits) -> tuple[int, int]:
+def _cost_of(definitions: list[Any], limits: Limits) -> tuple[int, int]:
     """Return the bytes and the values of definitions."""
-    data = msgspec.json.encode(tools)
+    data = msgspec.json.encode(definitions)
     return len(data), measure(data, limits.max_values)[0]
 
 

@@ -106,7 +106,7 @@ class Wire:
         pairs = [(name.encode("ascii"), value.encode()) for name, value in sent.items()]
         if state.token is not None:
             pairs.append((b"authorization", b"Bearer " + state.token.expose().encode()))
-        head_by = min(state.deadline, asyncio.get_running_loop().time() + self.limits.idle_seconds)
+        head_by = state.silent_until(self.limits.idle_seconds)
         with state.network_wait(head_by, late="The server did not begin its answer in time."):
             request = httpx2.Request(method, self._url, headers=pairs, content=content)
             return await send(self._transport, request, state)
@@ -237,9 +237,8 @@ async def chunks(response: httpx2.Response, state: RequestState, limits: Limits)
     redact, size = Redactor(state.token), 0
     body = aiter(cast("httpx2.AsyncByteStream", response.stream))
     while True:
-        silent_until = asyncio.get_running_loop().time() + limits.idle_seconds
         # A stream that waits for events may be silent for ever; an answer may not.
-        with state.network_wait(math.inf if state.is_endless else min(state.deadline, silent_until)):
+        with state.network_wait(math.inf if state.is_endless else state.silent_until(limits.idle_seconds)):
             chunk = await anext(body, None)
         size += len(chunk or b"")
         if size > limits.max_bytes:

@@ -23,9 +23,9 @@ from headgate.model.query import (
     RecordQuery,
     SearchQuery,
 )
+from headgate.nearest import nearest
 from headgate.policy.allowance import SourceCatalog, allow
 from headgate.policy.capability import Rules
-from headgate.policy.nearest import nearest
 from headgate.schema.declare import read_declaration
 from tests.policy.worlds import HOME, MAIL, WORK, catalog, client, decide, grant, seals
 from tests.schema.declarations import declaration
