@@ -149,7 +149,7 @@ def test_plays_without_any_name_are_no_fault_of_the_file():
     assert len(rejects_of(read_anyway("Streaming_History_Audio_2026.json", untimed))) == 1
 
 
-def test_when_somebody_slept_or_stayed_is_told_by_the_clock_of_the_place():
+def test_sleep_and_stays_have_the_clock_of_the_place():
     sleep = read_anyway("export.xml", HEALTH.replace(b"+0100", b"+0900"))
     assert {row["started_at"][-6:] for row in rows_of(sleep, "measurements")} == {"+09:00"}
     stay = {

@@ -35,7 +35,7 @@ BUGS = (
         "tests/sources/mail/test_messages.py::test_people_in_old_forms_have_their_names",
         "a comment inside an address is taken for its letters",
         f"{_SOURCES}/mail/parsing.py",
-        'return value if depth else "".join(kept)',
+        'return value if depth else "".join(outside)',
         "return value",
     ),
     Bug(
@@ -77,8 +77,7 @@ BUGS = (
         "return []",
     ),
     Bug(
-        "tests/sources/history/test_history.py"
-        "::test_when_somebody_slept_or_stayed_is_told_by_the_clock_of_the_place",
+        "tests/sources/history/test_history.py::test_sleep_and_stays_have_the_clock_of_the_place",
         "a stay that is told by another clock is another stay",
         f"{_SOURCES}/history/places.py",
         'keys.key(iso_of(started_at) or "", "place"',

@@ -267,12 +267,12 @@ def _people(values: Sequence[str], addresses: Sequence[PyAddress] = ()) -> list[
 def _without_comments(value: str) -> str:
     if "(" not in value:
         return value
-    depth, kept = 0, list[str]()
+    depth, outside = 0, list[str]()
     for piece in _COMMENTS.findall(value):
         depth += {"(": 1, ")": -1 if depth else 0}.get(piece, 0)
         if not depth and piece != ")":
-            kept.append(piece)
-    return value if depth else "".join(kept)
+            outside.append(piece)
+    return value if depth else "".join(outside)
 
 
 def _named(people: list[Correspondent], values: Sequence[str]) -> list[Correspondent]:
