@@ -9,6 +9,8 @@ from headgate.errors import all_errors, default_message
 from headgate.model.ids import ConnectionId
 
 _MCP = "mcp:"
+#: The owner looks at what an agent sees.
+_LOOK = "look:"
 #: What each tool and route of agents is for; what is not here stands as it is logged.
 _DID = {
     "search": "searched",
@@ -53,8 +55,9 @@ _DEFAULTS = {error.code: default_message(error).rstrip(".") for error in all_err
 
 def did_words(via: str) -> str:
     """Say what a tool or route does."""
-    name = via.removeprefix(_MCP)
-    return _DID.get(name, name)
+    name, _, agent = via.removeprefix(_MCP).removeprefix(_LOOK).partition(" as ")
+    did = _DID.get(name, name)
+    return f"{did} as {agent}" if agent else did
 
 
 def refusal_words(code: str) -> str:
