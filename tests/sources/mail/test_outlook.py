@@ -202,6 +202,7 @@ TABLES = damaged_in(MSG, 76, MSG[76:80] * 109)
         compound({"__properties_version1.0": {}}),
         damaged_in(MSG, 30, b"\x1f\x00"),
         damaged_in(MSG, 68, b"\x00\x00\x00\x00"),
+        damaged_in(MSG, 68, b"\x00\x00\x00\x10"),
         damaged_in(MSG, 48, b"\xff\xff\xff\x0f"),
     ],
 )

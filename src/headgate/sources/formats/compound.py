@@ -66,8 +66,9 @@ class _CompoundFile:
         sectors = list(tables)
         most = len(self._raw) // self._size
         while more < _NO_SECTOR and len(sectors) <= most + len(tables):
-            *others, more = _numbers(self._sector(more))
-            sectors += others
+            following = _numbers(self._sector(more))
+            sectors += following[:-1]
+            more = following[-1]
         used = [sector for sector in sectors if sector < _NO_SECTOR]
         if len(set(used)) < len(used):
             raise CompoundDamaged("Its table of sectors refers to itself.")
