@@ -266,7 +266,7 @@ def _placing(message: ParsedMessage, state: MailState) -> dict[str, Any]:
 
 
 def _gmail_labels(message: ParsedMessage) -> list[str]:
-    text = unfolded(message.header("x-gmail-labels"))
+    text = message.text("x-gmail-labels")
     return [label.strip() for label in next(csv.reader([text[:10_000]]), list[str]()) if label.strip()]
 
 
@@ -296,12 +296,12 @@ def attachments_inside(content: bytes) -> int:
 
 
 def _subject(message: ParsedMessage) -> str:
-    return _limited(unfolded(message.header("subject")))
+    return _limited(message.text("subject"))
 
 
 def _as_text(message: ParsedMessage) -> str:
     people = {name: ", ".join(map(str, message.people[name])) for name in ("from", "to")}
-    head = f"From: {people['from']}\nTo: {people['to']}\nDate: {unfolded(message.header('date'))}\nSubject: {_subject(message)}"
+    head = f"From: {people['from']}\nTo: {people['to']}\nDate: {message.text('date')}\nSubject: {_subject(message)}"
     body, quoted = _texts(message)
     return f"{head}\n\n{body}\n\n{quoted}".strip()[:MAX_BODY_CHARS]
 
