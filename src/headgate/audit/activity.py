@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 
 from headgate.audit import chain
-from headgate.audit.journal import ANSWERED, Disclosed, Disclosure
+from headgate.audit.journal import SENT, Disclosed, Disclosure
 from headgate.home import Home
-from headgate.model.ids import ClientId, ConnectionId, FieldName, RecordId, StreamName
+from headgate.model.ids import ClientId, ConnectionId, FieldName, RecordId, RequestId, StreamName
 from headgate.model.instants import iso
 from headgate.model.ledger import AuditEntry
 from headgate.store.ledger.ledger import Ledger
@@ -136,7 +136,7 @@ class LogFilter:
         return (
             self.client_id in {None, event.client_id}
             and (self.stream is None or any(part.stream == self.stream for part in event.parts))
-            and (not self.only_refused or event.outcome != ANSWERED)
+            and (not self.only_refused or event.is_refused)
             and (self.with_owner or event.client_id is not None)
         )
 
@@ -180,7 +180,7 @@ class Conversation:
     @property
     def refusals(self) -> int:
         """How many reads were refused."""
-        return sum(read.event.read_count for read in self.reads if read.event.outcome != ANSWERED)
+        return sum(read.event.read_count for read in self.reads if read.event.is_refused)
 
     @property
     def tools(self) -> list[tuple[str, int]]:
@@ -211,9 +211,15 @@ class Activity:
     async def page(self, chosen: LogFilter, *, before: int | None, limit: int) -> LogPage:
         """Read a part of the log; one that looks through much of it may hold less than the limit."""
         reads: list[LoggedRead] = []
+        ended: set[RequestId] = set()
         entries = await self._ledger.newest(before, _MOST_SCANNED)
         for entry in entries:
             event = read_event(entry)
+            if event.called is not msgspec.UNSET:
+                if event.outcome == SENT and event.request_id in ended:
+                    # The end of this call is on the page.
+                    continue
+                ended.add(event.request_id)
             if chosen.takes(event):
                 reads.append(LoggedRead(entry.seq, event))
                 if len(reads) == limit:
