@@ -10,11 +10,11 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, cast
 
 from headgate.operations.signatures import parameter_names
 from headgate.operations.spec import OperationKey, OperationSpec
+from headgate.store.format.languages import DEFAULT_LANGUAGE, question_words, stemmer
 from headgate.words import words_of
 
 #: How much a word counts in each field.
@@ -26,95 +26,11 @@ _BEGINNING_CHARS = 3
 _REST_CHARS = 4000
 _LEAD_CHARS = 200
 _PARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-#: Words of questions that say nothing about what is looked for.
+#: Words of tasks that say nothing about what is looked for, beside the stop words of the language.
 _EMPTY_WORDS = frozenset(
-    {
-        "a",
-        "about",
-        "all",
-        "an",
-        "and",
-        "any",
-        "are",
-        "as",
-        "at",
-        "be",
-        "by",
-        "can",
-        "could",
-        "do",
-        "does",
-        "for",
-        "from",
-        "get",
-        "how",
-        "i",
-        "if",
-        "in",
-        "into",
-        "is",
-        "it",
-        "its",
-        "just",
-        "let",
-        "like",
-        "make",
-        "me",
-        "my",
-        "need",
-        "of",
-        "on",
-        "or",
-        "our",
-        "please",
-        "should",
-        "so",
-        "some",
-        "that",
-        "the",
-        "their",
-        "them",
-        "there",
-        "these",
-        "they",
-        "this",
-        "to",
-        "tool",
-        "use",
-        "using",
-        "want",
-        "was",
-        "we",
-        "what",
-        "when",
-        "where",
-        "which",
-        "who",
-        "will",
-        "with",
-        "would",
-        "you",
-        "your",
-    }
+    {"get", "let", "like", "make", "need", "our", "please", "some", "tool", "use", "using", "want"}
 )
-_SUFFIXES = (
-    "ization",
-    "isation",
-    "ations",
-    "ation",
-    "ments",
-    "ment",
-    "ings",
-    "ing",
-    "ies",
-    "ied",
-    "ers",
-    "er",
-    "ed",
-    "es",
-    "s",
-)
-_LEAST_STEM = 3
+_STEM_CHARS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +41,7 @@ class _Document:
 
 
 @dataclass(slots=True)
-class Finder:
+class OperationFinder:
     """Ranks operations; remembers the words of each."""
 
     _documents: dict[OperationKey, _Document] = field(default_factory=dict[OperationKey, _Document])
@@ -198,29 +114,14 @@ def _words(text: str) -> list[str]:
 
 def _terms(query: str) -> list[str]:
     words = _words(query)
-    telling = [word for word in words if word not in _EMPTY_WORDS] or words
+    empty = question_words(words) | _EMPTY_WORDS
+    telling = [word for word in words if word not in empty] or words
     return list(dict.fromkeys(map(stem, telling)))
 
 
-@lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
-    """Cut an English ending, so that "files", "filing" and "filed" are one word."""
-    if not word.isascii() or len(word) <= _LEAST_STEM:
-        return word
-    for suffix in _SUFFIXES:
-        if word.endswith(suffix) and len(word) - len(suffix) >= _LEAST_STEM:
-            base = word[: -len(suffix)]
-            if suffix in {"ies", "ied"}:
-                return f"{base}y"
-            if suffix == "s" and base.endswith("s"):
-                return word
-            doubled = len(base) > _LEAST_STEM and base[-1] == base[-2] and base[-1] not in "ls"
-            return (
-                base[:-1]
-                if doubled and suffix in {"ing", "ings", "ed", "er", "ers"}
-                else base.removesuffix("e")
-            )
-    return word.removesuffix("e") if len(word) > _LEAST_STEM + 1 else word
+    """Return the stem of an English word, so that "files", "filing" and "filed" are one."""
+    return stemmer(DEFAULT_LANGUAGE).stemWord(word) if len(word) > _STEM_CHARS else word
 
 
 def _scores(documents: Sequence[_Document], terms: Sequence[str]) -> list[float]:

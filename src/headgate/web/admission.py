@@ -171,7 +171,7 @@ class Callers(StrEnum):
     AGENTS = "agents"
     #: Any token that is valid by itself, even one whose grant has ended.
     HOLDERS = "holders"
-    #: Whoever holds a token for the gateway, or a client's token; what each may call is judged later.
+    #: The holder of a token for the gateway, or a client's token; what each may call is judged later.
     GATEWAY_CLIENTS = "gateway_clients"
     #: A resource server that knows the introspection password.
     RESOURCE_SERVERS = "resource_servers"

@@ -37,7 +37,7 @@ from headgate.nearest import nearest
 from headgate.operations.discovery import description, find_visible, visible_specs
 from headgate.operations.dispatch import invalid_input
 from headgate.operations.envelope import McpMeta, ResponseEnvelope
-from headgate.operations.finding import Finder
+from headgate.operations.finding import OperationFinder
 from headgate.operations.registry import DEFAULT_TIMEOUT_SECONDS, MAX_ENTRIES, Registry
 from headgate.operations.signatures import first_sentence, parameters, signature
 from headgate.operations.spec import Identity, OperationSpec, parse_operation_id
@@ -78,7 +78,7 @@ class Gateway:
     why_missing: Callable[[str, Identity | None], str | None] = lambda _operation, _identity: None
     #: Reads a resource that an answer of an operation links to, as content blocks.
     read_link: Callable[[str, str], Awaitable[Sequence[Mapping[str, Any]]]] = _no_links
-    finder: Finder = field(default_factory=Finder)
+    finder: OperationFinder = field(default_factory=OperationFinder)
 
     def visible(self, identity: Identity | None) -> list[OperationSpec]:
         """Return the operations that this caller may call."""
@@ -264,14 +264,14 @@ async def _batch(gateway: Gateway, arguments: dict[str, Any], identity: Identity
     calls = arguments["calls"]
     check_plan(calls)
     deadline = asyncio.get_running_loop().time() + DEFAULT_TIMEOUT_SECONDS
-    plan = _Batch(gateway, identity, deadline, ANSWER_BYTES // max(1, 2 * len(calls)))
+    plan = _BatchRun(gateway, identity, deadline, ANSWER_BYTES // max(1, 2 * len(calls)))
     results = [await plan.step(call) for call in calls]
     structured = {"results": results}
     return ToolResult(structured, [*mirror(structured), *plan.media])
 
 
 @dataclass(slots=True)
-class _Batch:
+class _BatchRun:
     """The run of one batch."""
 
     gateway: Gateway

@@ -170,13 +170,13 @@ def with_fields(row: Any, fields: Sequence[str]) -> Any:
     """Keep the named members of a row; a path reaches further inside, and keeps its text as the name."""
     if not fields or not isinstance(row, dict):
         return row
-    kept: dict[str, Any] = {}
+    chosen: dict[str, Any] = {}
     for name in fields:
         path = parse_path(name)
         values = _reached(row, path)
         if values:
-            kept[name] = values if Step.ALL in path else values[0]
-    return kept
+            chosen[name] = values if Step.ALL in path else values[0]
+    return chosen
 
 
 @dataclass(frozen=True, slots=True)

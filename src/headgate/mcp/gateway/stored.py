@@ -66,7 +66,7 @@ class ListedCall:
     size: int
 
 
-class _Head(msgspec.Struct):
+class _Summary(msgspec.Struct):
     """What a list needs of a call; decoding skips the rest."""
 
     operation: str
@@ -145,8 +145,8 @@ class StoredCalls:
         calls: list[ListedCall] = []
         for path, size in _files(self._folder(caller)):
             with contextlib.suppress(OSError, msgspec.MsgspecError):
-                head = msgspec.json.decode(path.read_bytes(), type=_Head)
-                calls.append(ListedCall(path.stem, head.operation, head.at, head.outcome, size))
+                summary = msgspec.json.decode(path.read_bytes(), type=_Summary)
+                calls.append(ListedCall(path.stem, summary.operation, summary.at, summary.outcome, size))
         recent = [call for call in calls if self.clock() - call.at < KEPT_SECONDS]
         return sorted(recent, key=lambda call: call.at, reverse=True)[:limit]
 
