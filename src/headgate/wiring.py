@@ -25,7 +25,7 @@ from typing import IO, TYPE_CHECKING
 from headgate import __version__, memory
 from headgate.audit.budget import DailyBudgets, FileCounter
 from headgate.audit.chain import load_audit_key
-from headgate.audit.journal import ANSWERED, Called, Disclosure, Journal
+from headgate.audit.journal import ANSWERED, Called, Disclosure, Journal, owner_event
 from headgate.audit.pruning import PruneReport, prune, verify_file
 from headgate.audit.pump import Pump, take_over
 from headgate.auth.admission import Admission
@@ -314,18 +314,7 @@ class Services:
 
     def log_owner(self, via: str, outcome: str = ANSWERED, request_id: RequestId | None = None) -> None:
         """Log what the owner did that shows no records by itself."""
-        self.journal.write(
-            Disclosure(
-                at=self.clock(),
-                request_id=request_id or fresh_request_id(),
-                token_kind=TokenKind.OWNER.value,
-                client_id=None,
-                grant_ids=(),
-                package_id=None,
-                via=via,
-                outcome=outcome,
-            )
-        )
+        self.journal.write(owner_event(self.clock(), request_id or fresh_request_id(), via, outcome=outcome))
 
     def log_command(self, name: str) -> None:
         """Log what the owner did with a command that changes who is let in; the next process moves it into the chain."""
@@ -348,10 +337,13 @@ class Services:
             )
         )
 
+    async def own_look(self, via: str = "console") -> ReadContext:
+        """Return the context of a read of the owner."""
+        return ReadContext(await self.admission.owner_access(), fresh_request_id(), via)
+
     async def own_records(self) -> LocalResourceServer:
         """Read as the owner; it is logged as the owner's look."""
-        context = ReadContext(await self.admission.owner_access(), fresh_request_id(), "console")
-        return LocalResourceServer(self.reads, context)
+        return LocalResourceServer(self.reads, await self.own_look())
 
     def make_backup(self, passphrase: str) -> IO[bytes]:
         """Make a backup that a passphrase opens, as an open file that is gone when it is closed."""

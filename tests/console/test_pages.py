@@ -93,7 +93,7 @@ async def test_home_shows_what_there_is_and_what_agents_read(scene: Scene):
     shown = await scene.browser.get("/console")
     assert shown.status == 200
     assert "Home mail 2 records in " in shown.words
-    assert "agent read 1 record (1 of messages) in 1 call" in shown.words
+    assert "agent read 1 record : 1 message of Home mail." in shown.words
     assert 'class="series-1"' in shown.text
 
 
@@ -209,13 +209,19 @@ async def test_activity_groups_filters_exports_and_verifies(scene: Scene):
     await scene.agent_reads()
     scene.program.clock.at += 5 * 60 * 1_000_000
     await scene.agent_reads()
-    scene.program.clock.at += 11 * 60 * 1_000_000
+    scene.program.clock.at += 24 * 3600 * 1_000_000
     await scene.agent_reads()
+    # A day later the session has ended.
+    await scene.browser.get("/console/sign-in")
+    await scene.browser.post("/console/sign-in", password=PASSWORD)
     shown = await scene.browser.get("/console/activity")
-    assert "read 2 records (2 of messages) in 2 calls" in shown.words
-    assert "read 1 record (1 of messages) in 1 call" in shown.words
-    assert "You" not in shown.words.partition("Stream Show")[2]
-    assert "The log has no entries" in (await scene.browser.get("/console/activity?client=other")).words
+    assert shown.words.count("read 1 record : 1 message of Home mail.") == 2
+    assert "opened a record 2 times" in shown.words
+    assert "You" not in shown.words.partition("Kind of record")[2]
+    assert (
+        "Nothing in the log is like that" in (await scene.browser.get("/console/activity?client=other")).words
+    )
+    scene.program.clock.at += 11 * 60 * 1_000_000
     # The password was given too long ago to take the whole log out.
     asked = await scene.browser.get("/console/activity/export")
     assert asked.location == "/console/confirm?next=%2Fconsole%2Factivity%2Fexport"
@@ -237,7 +243,7 @@ async def test_the_log_is_sent_again_only_when_it_has_newer_entries(scene: Scene
     await scene.agent_reads()
     newer = await scene.browser.get(unescape(first[1]), ("hx-request", "true"))
     assert newer.status == 200
-    assert "in 2 calls" in newer.words
+    assert "opened a record 2 times" in newer.words
     second = asks.search(newer.text)
     assert second
     assert second[1] != first[1]
@@ -248,7 +254,7 @@ async def test_the_log_is_sent_again_only_when_it_has_newer_entries(scene: Scene
 async def test_the_owners_own_looks_are_in_the_log_and_shown_on_request(scene: Scene):
     await scene.browser.get(f"/console/records/messages/m1?connection_id={scene.connection}")
     shown = await scene.browser.get("/console/activity?only=all")
-    assert "You read 1 record (1 of messages)" in shown.words
+    assert "You read 1 record : 1 message of Home mail." in shown.words
 
 
 async def test_connect_and_settings_are_shown(scene: Scene):

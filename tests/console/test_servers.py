@@ -193,8 +193,9 @@ async def test_every_call_is_in_the_log_beside_the_reads_by_its_digest_and_never
     ]
     assert "a-secret-place" not in json.dumps(logged)
     shown = (await scene.browser.get("/console/activity?client=script")).words
-    assert shown.count("call city/echo answered") == 2
-    assert "city/echo sent" not in shown, "the end of a call stands for it"
+    assert shown.count("called city/echo answered, ") == 2
+    assert "called city/weather failed the tool reported an error" in shown
+    assert "no answer came" not in shown, "the end of a call stands for it"
     assert "1 refused" in shown
 
 

@@ -141,7 +141,7 @@ def test_an_agent_reads_what_was_imported_of_every_format(place: Path):
         shown = json.loads(done.out)
         # Of a repository the commits are read, not the files that are checked out.
         unknown = (one.partition(" (")[0] for one in shown["unknown_files"])
-        assert {one for one in unknown if not (place / "canal" / one).exists()} == {"integration_logs.json"}
+        assert [one for one in unknown if not (place / "canal" / one).exists()] == []
         keys = [re.sub(r"^tables-.*", "tables", report["connector_key"]) for report in shown["imports"]]
         assert Counter(keys) == Counter(expected.values())
         token = program.run(*shlex.split(shown["next"])[3:])["access_token"]

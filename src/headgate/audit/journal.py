@@ -21,6 +21,7 @@ import msgspec
 
 from headgate.errors import StorageFull, StorageReadOnly
 from headgate.home import Home, opening_reserve
+from headgate.model.grant import TokenKind
 from headgate.model.ids import (
     ClientId,
     ConnectionId,
@@ -79,6 +80,14 @@ class Called(msgspec.Struct, frozen=True):
     arguments_digest: str
 
 
+class AskedFor(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a refused read asked for, of the names that the home has: what else a caller writes is not logged."""
+
+    streams: tuple[StreamName, ...] = ()
+    connection_id: ConnectionId | None = None
+    fields: tuple[FieldName, ...] = ()
+
+
 class Disclosure(msgspec.Struct, frozen=True):
     """One read: who asked, through which tool or route, and what the answer held."""
 
@@ -99,6 +108,8 @@ class Disclosure(msgspec.Struct, frozen=True):
     words: str | msgspec.UnsetType = msgspec.UNSET
     #: How many refusals it stands for, where there were too many to log each; otherwise the entry has no such member.
     refusals: int | msgspec.UnsetType = msgspec.UNSET
+    #: What a refused read asked for; where that is not known the entry has no such member.
+    asked: AskedFor | msgspec.UnsetType = msgspec.UNSET
     #: SHA-256 of the file that pruned entries were moved to; only the line that stands for them has it.
     file_digest: str | msgspec.UnsetType = msgspec.UNSET
     #: What was called through the gateway; a read has no such member.
@@ -129,6 +140,13 @@ class Disclosure(msgspec.Struct, frozen=True):
     def read_count(self) -> int:
         """How many reads it stands for."""
         return 1 if self.refusals is msgspec.UNSET else self.refusals
+
+
+def owner_event(
+    at: int, request_id: RequestId, via: str, *, outcome: str = ANSWERED, parts: tuple[Disclosed, ...] = ()
+) -> Disclosure:
+    """Describe what the owner saw or did."""
+    return Disclosure(at, request_id, TokenKind.OWNER.value, None, (), None, via, outcome, parts=parts)
 
 
 class Discloser(Protocol):

@@ -19,6 +19,7 @@ from headgate.console import (
     records,
     rules,
     servers,
+    shown,
     sign_in,
     uploads,
 )
@@ -66,6 +67,7 @@ _OWN: tuple[tuple[str, str, ConsolePage], ...] = (
     ("GET", "/console/grants/{grant_id}/narrow", narrowing.show),
     ("POST", "/console/grants/{grant_id}/narrow", narrowing.change),
     ("GET", "/console/activity", activity.show),
+    ("GET", "/console/activity/records", shown.show),
     ("GET", "/console/activity/export", activity.export),
     ("POST", "/console/activity/verify", activity.verify),
     ("GET", "/console/rules", rules.show),

@@ -30,7 +30,7 @@ from markupsafe import Markup
 from starlette.requests import cookie_parser
 
 from headgate.auth.sessions import BrowserCookies, OwnerSession, OwnerSessions, SignedIn, check_form
-from headgate.console import formatting
+from headgate.console import formatting, wording
 from headgate.errors import HeadgateError, InvalidRequest
 from headgate.home import with_home
 from headgate.web.replies import HTML, NO_STORE, Handler, Header, HttpReply, RequestContext, WebRequest
@@ -314,8 +314,8 @@ def _environment() -> Environment:
     )
     own = cast("dict[str, Any]", environment.globals)
     own |= {"static": static_path, "form_key": _form_key, "command": _command}
-    for name in formatting.FILTERS:
-        environment.filters[name] = getattr(formatting, name)
+    for function in (*formatting.FILTERS, *wording.FILTERS):
+        environment.filters[function.__name__] = cast("Any", function)
     return environment
 
 

@@ -7,32 +7,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 from urllib.parse import quote, urlencode
 
-from markupsafe import Markup, escape
-
-from headgate.console.formatting import day, minute, size
+from headgate.console.formatting import size
+from headgate.console.lines import PREVIEW_CHARS, hit_line, line_of, source_of, stream_path
 from headgate.console.pages import Frame, OwnerRequest, View, page, part
 from headgate.errors import NotFound
-from headgate.model.declaration import LineFields
 from headgate.model.ids import BlobId, ConnectionId, blob_id, connection_id, record_id, stream_name
 from headgate.model.instants import instant
 from headgate.model.query import BlobQuery, ExactFilter, Filter, ListQuery, Order, RecordQuery, SearchQuery
-from headgate.model.wire import LineBody
 from headgate.reading.preview import Span, StreamPlace, stream_line
-from headgate.text.document import title
-from headgate.text.line import beginning_of, line_body, line_fields
-from headgate.text.search import unmarked
-from headgate.text.writing import cut
 from headgate.web.replies import NO_STORE, HttpReply
 from headgate.wiring import Services
 
 _PAGE = 25
-_DAY_CHARS = len("2025-12-31")
-_PREVIEW_CHARS = 220
 _TITLE_CHARS = 160
 _SHORT_CHARS = 120
 _READERS_SHOWN = 50
 _MOST_FILTERS = 3
-_MARK, _MARK_END = Markup("<mark>"), Markup("</mark>")
 _INLINE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 
@@ -99,7 +89,7 @@ async def search(console: Services, request: OwnerRequest) -> HttpReply:
         )
         server = await console.own_records()
         body = (await server.search(query, line_chars=_TITLE_CHARS)).body()
-        hits = tuple(_hit(row) for row in body["data"])
+        hits = tuple(hit_line(row) for row in body["data"])
         cursor = body.get("next_cursor")
         chosen = {"q": q, "stream": stream, "connection_id": where, "cursor": cursor or ""}
         asks = urlencode({name: value for name, value in chosen.items() if value})
@@ -138,13 +128,13 @@ async def browse(console: Services, request: OwnerRequest) -> HttpReply:
         with_extent=True,
     )
     server = await console.own_records()
-    body = (await server.records(query, preview_chars=_PREVIEW_CHARS)).body()
+    body = (await server.records(query, preview_chars=PREVIEW_CHARS)).body()
     declared = await stream_line(console.reads, await console.admission.owner_access(), stream, where)
     view = View(
         connection_id=where,
-        source=_source(body["data"][0]) if body["data"] else _named(described, where),
+        source=source_of(body["data"][0]) if body["data"] else _named(described, where),
         stream=stream,
-        lines=tuple(_line(declared, row) for row in body["data"]),
+        lines=tuple(line_of(declared, row) for row in body["data"]),
         total=body.get("meta", {}).get("window", {}).get("total"),
         filterable=usable,
         field=name,
@@ -164,12 +154,12 @@ async def show(console: Services, request: OwnerRequest) -> HttpReply:
     body = (await server.record(RecordQuery(stream, key, where))).body()
     connection = ConnectionId(body["connection_id"])
     declared = await stream_line(console.reads, await console.admission.owner_access(), stream, connection)
-    line = _line(declared, body)
+    line = line_of(declared, body)
     await console.pump.flush()
     view = View(
         id=key,
         title=line.title,
-        source=_source(body),
+        source=source_of(body),
         stream=stream,
         stream_path=stream_path(connection, stream),
         when=line.when,
@@ -202,16 +192,6 @@ async def show_file(console: Services, request: OwnerRequest) -> HttpReply:
     return HttpReply(headers=headers, stream=file.content)
 
 
-def stream_path(where: str, stream: str) -> str:
-    """Return the console's address of a stream."""
-    return f"/console/data/{quote(where, safe='')}/{quote(stream, safe='')}"
-
-
-def record_path(where: str, stream: str, key: str) -> str:
-    """Return the console's address of a record."""
-    return f"/console/records/{quote(stream, safe='')}/{quote(key, safe='')}?connection_id={quote(where, safe='')}"
-
-
 def _next(request: OwnerRequest, body: Mapping[str, Any]) -> str | None:
     if not body.get("has_more"):
         return None
@@ -238,52 +218,6 @@ def _named(described: Mapping[str, Any], where: str) -> str:
         if connection["connection_id"] == where:
             return str(connection.get("display_name") or where)
     return where
-
-
-def _source(row: Mapping[str, Any]) -> str:
-    return str(row.get("display_name") or row["connector_key"])
-
-
-def _line(declared: LineFields, row: Mapping[str, Any]) -> View:
-    """Return the line of a record, and beside its title the beginning of its text; without one what else it says."""
-    data: Mapping[str, Any] = row["data"]
-    line, shown = line_body(declared, data), line_fields(declared, data)
-    text = "" if declared.text in shown else beginning_of(declared, data, _PREVIEW_CHARS)
-    if "title" not in line:
-        others = [value for name, value in data.items() if name not in shown and isinstance(value, str)]
-        text = cut(" · ".join(other for other in others if other != row["id"]), _PREVIEW_CHARS)
-    titled = {**row, "line": line}
-    return _parts(titled, row["id"], title(cast("Any", titled)), escape(text))
-
-
-def _hit(row: Mapping[str, Any]) -> View:
-    text = str(cast("Mapping[str, Any]", row.get("snippet") or {}).get("text", ""))
-    # Escaped as a whole; after that only these two tags are let through.
-    marked = escape(text).replace("&lt;mark&gt;", _MARK).replace("&lt;/mark&gt;", _MARK_END)
-    named = title(cast("Any", row))
-    shown = (marked, Markup()) if unmarked(text) == named else (named, marked)
-    return _parts(row, row["record_key"], *shown)
-
-
-def _parts(row: Mapping[str, Any], key: str, named: str, excerpt: Markup) -> View:
-    line: LineBody = row["line"]
-    return View(
-        path=record_path(row["connection_id"], row["stream"], key),
-        title=named,
-        when=_time(line.get("time", "")),
-        amount=line.get("amount", ""),
-        people=" · ".join(filter(None, (line.get("who"), line.get("where")))),
-        source=_source(row),
-        stream=row["stream"],
-        excerpt=excerpt,
-    )
-
-
-def _time(written: str) -> str:
-    at = instant(written)
-    if at is None:
-        return ""
-    return day(at) if len(written) == _DAY_CHARS else minute(at)
 
 
 def _rank(field: View) -> int:

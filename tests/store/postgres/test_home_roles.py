@@ -70,9 +70,10 @@ def test_a_role_may_use_the_tables_of_a_later_version(place: HomePlace):
     with connect(postgres.database_url()) as owner, owner.transaction(force_rollback=True):
         # As it was before that table.
         owner.execute(
-            "DELETE FROM headgate_schema WHERE version = (SELECT max(version) FROM headgate_schema)"
+            "DELETE FROM headgate_schema WHERE version > (SELECT max(version) - 2 FROM headgate_schema)"
         )
         owner.execute("DROP TABLE word_gone")
+        owner.execute("ALTER TABLE vector_shelf DROP COLUMN gaps")
         migrate(owner)
         assert owner.execute(allowed).fetchone() == (True,)
 

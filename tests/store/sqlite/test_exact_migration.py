@@ -31,6 +31,7 @@ def _made_older(home: Home) -> None:
         "CREATE TABLE column_block(sid INTEGER, fid INTEGER, b INTEGER, data BLOB, PRIMARY KEY(sid, fid, b))",
         "DROP TABLE connection_gone",
         "DROP TABLE word_gone",
+        "ALTER TABLE vector_shelf DROP COLUMN gaps",
         "PRAGMA user_version=16",
     ):
         database.execute(sql)

@@ -445,8 +445,8 @@ BUGS = (
         "tests/store/semantic/test_both.py::test_hidden_texts_without_vectors_do_not_decide",
         "hidden texts without vectors decide how a search is made",
         "src/headgate/store/search/meaning.py",
-        "    behind = {sid for sid, _ in scope.fields} & (scope.is_behind | {rid >> RID_SHIFT for rid in again})",
-        "    return len(scope.is_behind)",
+        "    behind = {sid for sid, _ in scope.fields} & (is_behind | {rid >> RID_SHIFT for rid in again})",
+        "    return len(is_behind)",
     ),
     Bug(
         "tests/store/semantic/test_both.py::test_pages_that_began_by_words_go_on_by_words",
@@ -461,6 +461,13 @@ BUGS = (
         "src/headgate/store/models/sentence_encoder.py",
         "product = np.rint(rows / steps) @ self._whole",
         "product = rows / steps @ self._whole",
+    ),
+    Bug(
+        "tests/store/semantic/test_newest.py::test_the_newest_records_have_their_vectors_first",
+        "a mailbox of years is found by meaning from its oldest mail on",
+        "src/headgate/store/format/vector_gaps.py",
+        "        first, last = missing[-1]\n        return NumberRange(max(first, last - most + 1), last)",
+        "        first, last = missing[0]\n        return NumberRange(first, min(last, first + most - 1))",
     ),
     Bug(
         "tests/web/test_search_modes.py::test_a_query_that_says_which_words_it_means_is_answered_by_words_alone",

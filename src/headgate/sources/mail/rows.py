@@ -158,7 +158,7 @@ class MailRows:
             yield Reject(state.place, f"The text of the message is cut after {MAX_BODY_CHARS} characters.")
         moment = sent_at(message.date, message.headers.get("received", ()), state.envelope)
         attached = list(_attached(message.attached, _MAX_FORWARDS))[:_MAX_ATTACHMENTS]
-        subject = _limited(unfolded(message.header("subject")))
+        subject = _limited(message.text("subject"))
         if thread not in self._threads:
             self._remember(thread)
             yield Row("threads", {"id": thread, "subject": _ANSWER.sub("", subject)}, place=state.place)
@@ -254,7 +254,7 @@ def _placing(message: ParsedMessage, state: MailState) -> dict[str, Any]:
 
 
 def _gmail_labels(message: ParsedMessage) -> list[str]:
-    text = unfolded(message.header("x-gmail-labels"))
+    text = message.text("x-gmail-labels")
     return [label.strip() for label in next(csv.reader([text[:10_000]]), list[str]()) if label.strip()]
 
 
@@ -272,7 +272,7 @@ def _attached(parts: Sequence[AttachedPart], levels: int) -> Iterator[tuple[Atta
             yield part, attached_text(part.name, part.mime_type, part.content)
             continue
         inner = parse(part.content)
-        subject = _limited(unfolded(inner.header("subject")))
+        subject = _limited(inner.text("subject"))
         name = part.name or f"{subject or 'message'}.eml"
         yield AttachedPart(name, part.mime_type, part.content), _as_text(inner, subject)
         if levels:
@@ -286,7 +286,7 @@ def attachments_inside(content: bytes) -> int:
 
 def _as_text(message: ParsedMessage, subject: str) -> str:
     people = {name: ", ".join(map(str, message.people[name])) for name in ("from", "to")}
-    head = f"From: {people['from']}\nTo: {people['to']}\nDate: {unfolded(message.header('date'))}\nSubject: {subject}"
+    head = f"From: {people['from']}\nTo: {people['to']}\nDate: {message.text('date')}\nSubject: {subject}"
     body, quoted = _texts(message)
     return f"{head}\n\n{body}\n\n{quoted}".strip()[:MAX_BODY_CHARS]
 

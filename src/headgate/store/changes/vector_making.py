@@ -1,7 +1,8 @@
 """Make vectors in portions: read some texts, embed them outside of any transaction, and put the vectors in.
 
-A shelf notes up to which record its vectors are made; a text that changes after that is noted as stale, in the
-transaction that changes it. So the texts that wait need no list, and a process that is stopped goes on where it was.
+A shelf notes up to which record its vectors are made, the newest first, and the gaps that this leaves below; a text that
+changes after that is noted as stale, in the transaction that changes it. So the texts that wait need no list, and a process
+that is stopped goes on where it was.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple, Protocol
 from headgate.store.changes.stored_rows import values_of
 from headgate.store.format.records import N_MASK, RID_SHIFT, searched_text, shelf_rows
 from headgate.store.format.streams import Shelf
+from headgate.store.format.vector_gaps import MadeVectors, NumberRange
 from headgate.store.models.model import MeaningModel, ModelIdentity, passages
 from headgate.store.sql.catalog import Catalog, current
 from headgate.store.sql.database import Database
@@ -30,11 +32,17 @@ _CHARS_AT_ONCE = 60_000
 
 
 class ShelfState(NamedTuple):
-    """By which model, and of which fields, the vectors of a shelf are made, and up to which of its records."""
+    """By which model, and of which fields, the vectors of a shelf are made, and of which records."""
 
     model: str
     fids: str
-    filled: int
+    filled: int = 0
+    gaps: str = ""
+
+    @property
+    def made(self) -> MadeVectors:
+        """The records whose vectors are made."""
+        return MadeVectors.read(self.filled, self.gaps)
 
 
 class TextToEmbed(NamedTuple):
@@ -74,14 +82,14 @@ def next_portion(database: Database, catalog: Catalog, model: str) -> Portion | 
         shelf = catalog.by_sid.get(sid)
         if shelf is None or not (fids := shelf.stream.with_vectors):
             continue
-        wanted = ShelfState(model, fids_key(fids.values()), 0)
+        wanted = ShelfState(model, fids_key(fids.values()))
         known = None if state[0] is None else ShelfState(*state)
         if known is None or known[:2] != wanted[:2]:
             return _new_texts(database, shelf, known, wanted, total)
         stale = database.all(database.sql["stale_texts"], (*shelf_rows(sid), RECORDS_AT_ONCE))
         if stale:
             return Portion(sid, known, known, list(_stale_texts(database, shelf, stale)))
-        if known.filled < total:
+        if known.made.missing(total):
             return _new_texts(database, shelf, known, known, total)
     return None
 
@@ -93,7 +101,8 @@ def pending_records(database: Database, catalog: Catalog, model: str) -> int:
         shelf = catalog.by_sid.get(sid)
         if shelf is not None and (fids := shelf.stream.with_vectors):
             is_current = state[:2] == [model, fids_key(fids.values())]
-            pending += total - (state[2] if is_current else 0)
+            made = MadeVectors.read(*state[2:]) if is_current else MadeVectors()
+            pending += sum(missing.last - missing.first + 1 for missing in made.missing(total))
     return pending
 
 
@@ -147,11 +156,11 @@ def _seq(database: Database, rid: int) -> int | None:
 
 
 def _rows(database: Database, first: int, last: int) -> list[tuple[Any, ...]]:
-    """Read live records; if a page is damaged one by one, without those on it."""
+    """Read live records, the newest first; if a page is damaged one by one, without those on it."""
     try:
         return database.all(database.sql["records_to_embed"], (first, last))
     except database.damage:
-        each = (_row(database, rid) for rid in range(first, last + 1))
+        each = (_row(database, rid) for rid in range(last, first - 1, -1))
         return [row for row in each if row is not None]
 
 
@@ -166,17 +175,20 @@ def _row(database: Database, rid: int) -> tuple[Any, ...] | None:
 def _new_texts(
     database: Database, shelf: Shelf, known: ShelfState | None, wanted: ShelfState, total: int
 ) -> Portion:
-    first = shelf.sid << RID_SHIFT
-    last = min(total, wanted.filled + RECORDS_AT_ONCE)
+    newest = wanted.made.newest(total, RECORDS_AT_ONCE)
+    if newest is None:
+        return Portion(shelf.sid, known, wanted, [])
+    base, (first, last) = shelf.sid << RID_SHIFT, newest
     texts: list[TextToEmbed] = []
     chars = 0
-    for text in _texts(database, shelf, first | wanted.filled + 1, first | last, ()):
+    for text in _texts(database, shelf, base | first, base | last, ()):
         if chars > _CHARS_AT_ONCE and text.rid != texts[-1].rid:
-            last = texts[-1].rid & N_MASK
+            first = texts[-1].rid & N_MASK
             break
         texts.append(text)
         chars += len(text.text)
-    return Portion(shelf.sid, known, wanted._replace(filled=last), texts)
+    made = wanted.made.with_made(NumberRange(first, last))
+    return Portion(shelf.sid, known, ShelfState(*wanted[:2], *made.noted()), texts)
 
 
 def _stale_texts(database: Database, shelf: Shelf, stale: Iterable[tuple[Any, ...]]) -> Iterator[TextToEmbed]:

@@ -21,6 +21,7 @@ from headgate.model.record import Record
 from headgate.model.rows import Hit, SearchPage, Understood
 from headgate.store.format.arrays import np
 from headgate.store.format.records import RID_SHIFT, long_notes, searched_text_in, shelf_rows
+from headgate.store.format.vector_gaps import MadeVectors, NumberRange
 from headgate.store.format.vectors import Bytes, Floats, inverse_lengths, similarities
 from headgate.store.queries.rows import FoundRow, read_chunks, readable_keys
 from headgate.store.queries.scope import passing, scope_of
@@ -105,9 +106,9 @@ class MeaningScope:
 
     fields: Mapping[tuple[int, int], SearchedField]
     reaches: Mapping[int, SearchReach]
-    #: Up to which record the vectors of each shelf are made, and the shelves that have more records.
-    filled: Mapping[int, int]
-    is_behind: AbstractSet[int]
+    #: The shelves that have vectors, and of each shelf the records that have none yet.
+    with_vectors: AbstractSet[int]
+    missing: Mapping[int, Sequence[NumberRange]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,23 +132,26 @@ def meaning_scope(
     """Find out where a search by meaning looks, and how far the vectors are made there."""
     shelves = {shelf.sid: (shelf, reach) for reach in reaches for shelf in catalog.shelves_of(reach.reach)}
     fields: dict[tuple[int, int], SearchedField] = {}
-    filled: dict[int, int] = {}
-    is_behind: set[int] = set()
+    with_vectors: set[int] = set()
+    missing: dict[int, Sequence[NumberRange]] = {}
     sids = msgspec.json.encode(sorted(shelves)).decode()
     for sid, total, *state in database.all(database.sql["visible_vector_shelves"], (sids,)):
         shelf, seen_through = shelves[sid]
-        with_vectors = shelf.stream.with_vectors
-        filled[sid] = state[2] if state[:2] == [model, fids_key(with_vectors.values())] else 0
-        if filled[sid] < total:
-            is_behind.add(sid)
+        fids = shelf.stream.with_vectors
+        made = MadeVectors()
+        if state[:2] == [model, fids_key(fids.values())]:
+            made = MadeVectors.read(*state[2:])
+        if made.filled:
+            with_vectors.add(sid)
+        missing[sid] = made.missing(total)
         bounds = Bounds(seen_through.reach.time, seen_through.reach.resources)
         for name in seen_through.meaning_fields:
-            if name in with_vectors:
-                fields[sid, with_vectors[name]] = SearchedField(
-                    sid, with_vectors[name], name, 1.0, bounds, seen_through.shows_time
+            if name in fids:
+                fields[sid, fids[name]] = SearchedField(
+                    sid, fids[name], name, 1.0, bounds, seen_through.shows_time
                 )
     return MeaningScope(
-        fields, {sid: seen_through for sid, (_, seen_through) in shelves.items()}, filled, is_behind
+        fields, {sid: seen_through for sid, (_, seen_through) in shelves.items()}, with_vectors, missing
     )
 
 
@@ -159,7 +163,7 @@ class VectorMemory:
 
     def visible(self, database: Database, scope: MeaningScope) -> list[VisibleBlock]:
         """Return what may be seen of every block; a block never changes, so it is read once."""
-        pairs = [key for key in sorted(scope.fields) if scope.filled[key[0]]]
+        pairs = [key for key in sorted(scope.fields) if key[0] in scope.with_vectors]
         blocks: list[VisibleBlock | None] = []
         values = (msgspec.json.encode(pairs).decode(),)
         for bid, sid, fid in database.all(database.sql["visible_vector_blocks"], values):
@@ -201,7 +205,8 @@ def pending_count(
 ) -> int:
     """Count the visible records whose vectors are still to be made, up to a bound."""
     again = sorted(set[int]().union(*stale.values()))
-    behind = {sid for sid, _ in scope.fields} & (scope.is_behind | {rid >> RID_SHIFT for rid in again})
+    is_behind = {sid for sid, ranges in scope.missing.items() if ranges}
+    behind = {sid for sid, _ in scope.fields} & (is_behind | {rid >> RID_SHIFT for rid in again})
     return min(PENDING_MOST, sum(_pending_on(database, catalog, scope, sid, again) for sid in behind))
 
 
@@ -212,9 +217,16 @@ def _pending_on(
     rows = scope_of(catalog, Reach(shelf.name, (shelf.connection_id,), (), reach.time, reach.resources))
     assert rows is not None
     first, last = shelf_rows(sid)
-    waiting = msgspec.json.encode([rid for rid in again if first < rid < last]).decode()
     sql = database.sql["count_pending"].format(where=rows.where, most=PENDING_MOST)
-    return database.value(sql, (first + scope.filled[sid], last, waiting, *rows.values))
+    missing = [(first + numbers.first - 1, first + numbers.last + 1) for numbers in scope.missing[sid]]
+    waiting = [
+        rid for rid in again if first < rid < last and not any(low < rid < high for low, high in missing)
+    ]
+    # Those that wait again are counted once, beside no other.
+    parts = [(low, high, "[]") for low, high in missing] + [
+        (last, last, msgspec.json.encode(waiting).decode())
+    ]
+    return sum(database.value(sql, (*part, *rows.values)) for part in parts)
 
 
 class MeaningSearch:

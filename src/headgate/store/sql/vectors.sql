@@ -1,17 +1,18 @@
 -- name: vector_shelf
--- By which model and of which fields the vectors of a shelf are made, and up to which record.
-SELECT model, fids, filled FROM vector_shelf WHERE {home} sid=?
+-- By which model and of which fields the vectors of a shelf are made, up to which record, and which are left below it.
+SELECT model, fids, filled, gaps FROM vector_shelf WHERE {home} sid=?
 
 -- name: vector_shelves
 -- The same of every shelf, beside how many records it has had.
-SELECT s.sid, s.next_n - 1, v.model, v.fids, v.filled FROM shelf s
+SELECT s.sid, s.next_n - 1, v.model, v.fids, v.filled, v.gaps FROM shelf s
 LEFT JOIN vector_shelf v ON v.{home} v.sid = s.sid
 WHERE s.{home} true ORDER BY s.sid
 
 -- name: set_vector_shelf
--- Note up to which record the vectors of a shelf are made.
-INSERT INTO vector_shelf VALUES({home_value}?1, ?2, ?3, ?4)
-ON CONFLICT ({home_column}sid) DO UPDATE SET model=excluded.model, fids=excluded.fids, filled=excluded.filled
+-- Note which vectors of a shelf are made.
+INSERT INTO vector_shelf VALUES({home_value}?1, ?2, ?3, ?4, ?5)
+ON CONFLICT ({home_column}sid)
+DO UPDATE SET model=excluded.model, fids=excluded.fids, filled=excluded.filled, gaps=excluded.gaps
 
 -- name: delete_vector_shelf
 -- Forget how far the vectors of a shelf are made.
@@ -30,8 +31,8 @@ DELETE FROM vector_stale WHERE {home} rid=? AND fid=?
 DELETE FROM vector_stale WHERE {home} rid > ? AND rid < ?
 
 -- name: records_to_embed
--- The live records between two row numbers, both included: what their vectors are made of.
-SELECT rid, seq, ts, long, body FROM record WHERE {home} rid >= ? AND rid <= ? AND {live} ORDER BY rid
+-- The live records between two row numbers, both included, the newest first: what their vectors are made of.
+SELECT rid, seq, ts, long, body FROM record WHERE {home} rid >= ? AND rid <= ? AND {live} ORDER BY rid DESC
 
 -- name: change_number_of_record
 -- The last change of a live record.

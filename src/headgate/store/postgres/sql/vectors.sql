@@ -1,6 +1,6 @@
 -- name: visible_vector_shelves
 -- The same of the shelves in a JSON list.
-SELECT s.sid, s.next_n - 1, v.model, v.fids, v.filled FROM jsonb_array_elements_text(?::jsonb) j
+SELECT s.sid, s.next_n - 1, v.model, v.fids, v.filled, v.gaps FROM jsonb_array_elements_text(?::jsonb) j
 JOIN shelf s ON s.home=:home AND s.sid = j.value::int LEFT JOIN vector_shelf v ON v.home = s.home AND v.sid = s.sid
 
 -- name: mark_stale_text

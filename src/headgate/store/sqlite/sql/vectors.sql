@@ -1,6 +1,6 @@
 -- name: visible_vector_shelves
 -- The same of the shelves in a JSON list.
-SELECT s.sid, s.next_n - 1, v.model, v.fids, v.filled FROM json_each(?) j
+SELECT s.sid, s.next_n - 1, v.model, v.fids, v.filled, v.gaps FROM json_each(?) j
 JOIN shelf s ON s.sid = j.value LEFT JOIN vector_shelf v ON v.sid = s.sid
 
 -- name: mark_stale_text
