@@ -14,6 +14,7 @@ from enum import Enum, auto
 from pathlib import PurePosixPath
 from typing import IO
 
+from headgate.sources.formats.compound import SIGNATURE
 from headgate.sources.formats.values import clean
 from headgate.sources.inputs.tree import InputFile
 
@@ -121,6 +122,8 @@ class MailFile(Enum):
     EML = auto()
     #: A message of Apple Mail: its length, the message, and a property list.
     EMLX = auto()
+    #: A message of Outlook.
+    MSG = auto()
 
 
 def kind_of(file: InputFile) -> MailFile | None:
@@ -130,6 +133,8 @@ def kind_of(file: InputFile) -> MailFile | None:
         return MailFile.EML
     if file.suffix == ".emlx":
         return MailFile.EMLX
+    if file.suffix == ".msg" and file.head.startswith(SIGNATURE):
+        return MailFile.MSG
     if path.parent.name in _MAILDIR and (_MAILDIR_NAME.fullmatch(path.name) or _mail_headers(file)):
         return MailFile.MAILDIR
     if file.suffix in _OTHERS:
