@@ -7,6 +7,7 @@ from tests.structure.planted import Bug
 _SOURCES = "src/headgate/sources"
 _WHATSAPP = "tests/sources/test_chat_whatsapp.py"
 _CALENDAR = "tests/sources/test_calendar.py"
+_OUTLOOK = "tests/sources/mail/test_outlook.py"
 
 BUGS = (
     Bug(
@@ -188,6 +189,7 @@ BUGS = (
         "",
     ),
     Bug(
+<<<<<<< HEAD
         "tests/sources/test_every_source.py::test_importing_twice_is_importing_once",
         "a report counts rows as records",
         f"{_SOURCES}/importing.py",
@@ -209,5 +211,33 @@ BUGS = (
         f"{_SOURCES}/mail/source.py",
         "2 * count > receivers.total()",
         "count > 0",
+=======
+        f"{_OUTLOOK}::test_texts_of_old_versions_are_read_in_the_code_page_of_the_message",
+        "old messages of Outlook are all Western European",
+        f"{_SOURCES}/mail/outlook.py",
+        "_charset(item.number(0x3FFD) or item.number(0x3FDE))",
+        "_charset(0)",
+    ),
+    Bug(
+        f"{_OUTLOOK}::test_a_message_that_is_saved_again_is_the_same_one",
+        "a message of Outlook that was saved twice is two",
+        f"{_SOURCES}/mail/rows.py",
+        '        head, blank_line = "\\n".join((*message.plain, *message.html)).encode(), b""\n',
+        "        pass\n",
+    ),
+    Bug(
+        f"{_OUTLOOK}::test_storages_that_hold_each_other_are_rejected",
+        "a storage that holds itself is read without end",
+        f"{_SOURCES}/formats/compound.py",
+        "if number in self._seen or depth > _MAX_DEPTH:",
+        "if number < 0:",
+    ),
+    Bug(
+        f"{_OUTLOOK}::test_streams_that_share_their_sectors_take_no_more_than_the_file",
+        "a small file of Outlook fills the memory",
+        f"{_SOURCES}/formats/compound.py",
+        "        self._left -= size\n",
+        "",
+>>>>>>> main
     ),
 )

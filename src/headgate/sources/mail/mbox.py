@@ -14,6 +14,7 @@ from enum import Enum, auto
 from pathlib import PurePosixPath
 from typing import IO
 
+from headgate.sources.formats.compound import SIGNATURE
 from headgate.sources.formats.values import clean
 from headgate.sources.inputs.tree import InputFile
 
@@ -121,15 +122,19 @@ class MailFile(Enum):
     EML = auto()
     #: A message of Apple Mail: its length, the message, and a property list.
     EMLX = auto()
+    #: A message of Outlook.
+    MSG = auto()
+
+
+_BY_SUFFIX = {".eml": MailFile.EML, ".emlx": MailFile.EMLX, ".msg": MailFile.MSG}
 
 
 def kind_of(file: InputFile) -> MailFile | None:
     """Recognise a file of mail by its name, and by its beginning where the name leaves it open."""
     path = PurePosixPath(file.name)
-    if file.suffix == ".eml":
-        return MailFile.EML
-    if file.suffix == ".emlx":
-        return MailFile.EMLX
+    by_name = _BY_SUFFIX.get(file.suffix)
+    if by_name is not None and (by_name is not MailFile.MSG or file.head.startswith(SIGNATURE)):
+        return by_name
     if path.parent.name in _MAILDIR and (_MAILDIR_NAME.fullmatch(path.name) or _mail_headers(file)):
         return MailFile.MAILDIR
     if file.suffix in _OTHERS:
