@@ -189,7 +189,6 @@ BUGS = (
         "",
     ),
     Bug(
-<<<<<<< HEAD
         "tests/sources/test_every_source.py::test_importing_twice_is_importing_once",
         "a report counts rows as records",
         f"{_SOURCES}/importing.py",
@@ -211,7 +210,8 @@ BUGS = (
         f"{_SOURCES}/mail/source.py",
         "2 * count > receivers.total()",
         "count > 0",
-=======
+    ),
+    Bug(
         f"{_OUTLOOK}::test_texts_of_old_versions_are_read_in_the_code_page_of_the_message",
         "old messages of Outlook are all Western European",
         f"{_SOURCES}/mail/outlook.py",
@@ -238,6 +238,5 @@ BUGS = (
         f"{_SOURCES}/formats/compound.py",
         "        self._left -= size\n",
         "",
->>>>>>> main
     ),
 )
