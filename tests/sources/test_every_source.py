@@ -42,6 +42,7 @@ from tests.sources.documents.made import RTF, docx, epub, pdf
 from tests.sources.git.repositories import canal
 from tests.sources.history import exports
 from tests.sources.mail.mails import ANSWER, LETTER, mbox
+from tests.sources.mail.outlook_files import MSG
 from tests.sources.money.test_money import CAMT, GERMAN, SGML
 from tests.sources.notes import test_note_exports as exported_notes
 from tests.sources.notes.test_notes import MARKDOWN
@@ -57,7 +58,7 @@ FILES: Mapping[str, Mapping[str, bytes | str]] = {
     "conversations": conversations.FILES,
     "git": {},
     "history": exports.FILES,
-    "mail": {"Inbox.mbox": mbox(LETTER, ANSWER)},
+    "mail": {"Inbox.mbox": mbox(LETTER, ANSWER), "letter.msg": MSG},
     "documents": {
         "gate.pdf": pdf(b"The lock is closed."),
         "report.docx": docx(),

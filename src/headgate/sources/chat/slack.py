@@ -17,6 +17,16 @@ from headgate.sources.protocol import Certainty, Item, Recognised, Reject, Row
 _ITEMS = frozenset({"item"})
 #: The lists of conversations, and what kind each has.
 _LISTS = {"channels.json": "channel", "groups.json": "group", "mpims.json": "group", "dms.json": "direct"}
+#: What else lies beside them, and holds no message.
+_BESIDE = frozenset(
+    {
+        "canvases.json",
+        "file_conversations.json",
+        "huddle_transcripts.json",
+        "integration_logs.json",
+        "lists.json",
+    }
+)
 _DAY = re.compile(r"[^/]+/\d{4}-\d\d-\d\d\.json")
 _LABEL = re.compile(r"(.+?) Slack export .*", re.IGNORECASE)
 _MARKUP = re.compile(r"<([^<>]*)>")
@@ -39,7 +49,10 @@ def _export(tree: InputTree, root: str) -> Recognised | None:
     if len(lists & tree.names) < 2:  # noqa: PLR2004 - the users, and one list of channels
         return None
     own = [file for file in tree.files if file.name.startswith(root)]
-    files = [file for file in own if file.name in lists or _DAY.fullmatch(file.name[len(root) :])]
+    names = {file: file.name[len(root) :] for file in own}
+    files = [
+        file for file, name in names.items() if file.name in lists or name in _BESIDE or _DAY.fullmatch(name)
+    ]
     label = root.rstrip("/").rpartition("/")[2] or tree.label
     match = _LABEL.fullmatch(label)
     title = f"Slack: {match.group(1) if match else label}"
@@ -85,6 +98,8 @@ def _objects(file: InputFile) -> Iterator[dict[str, Any]]:
 
 def _items(file: InputFile, content: IO[bytes], root: str, names: _Names) -> Iterator[Row | Reject]:
     name = file.name[len(root) :]
+    if name in _BESIDE:
+        return
     for number, entry in enumerate(json_values(content, _ITEMS), 1):
         yield _item(name, entry, names, f"{file.name}, entry {number}")
 
@@ -163,7 +178,8 @@ def _message(message: Mapping[str, Any], folder: str, names: _Names) -> dict[str
     text = _plain_text(_text(message), names)
     files = [
         name
-        for file in objects_of(message.get("files"))
+        # Before 2018 a message had one.
+        for file in objects_of(message.get("files") or [message.get("file")])
         if (name := text_of(file.get("name") or file.get("title")))
     ]
     return without_empty(

@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
+from headgate.model.declaration import WITH_OFFSETS
 from headgate.sources.declaring import StreamSpec, fields
 from headgate.sources.file_source import FileFormat
 from headgate.sources.formats.texts import one_line
-from headgate.sources.formats.values import OrderedKeys, iso_of, number_of, without_empty
+from headgate.sources.formats.values import OrderedKeys, iso_of, local_iso_of, number_of, without_empty
 from headgate.sources.formats.xml_events import XmlEnd, XmlRefused, XmlStart, xml_events
 from headgate.sources.inputs.tree import InputFile
 from headgate.sources.protocol import Reject, Row
@@ -25,7 +26,7 @@ _MEASUREMENTS = StreamSpec(
     detail="One value that a watch, a phone or a person recorded: steps, heart rate, weight, sleep.",
     fields=fields("id kind value:number state unit started_at:time ended_at:time origin"),
     time="started_at",
-    times="UTC",
+    times=WITH_OFFSETS,
     title="kind",
     words=("kind", "state"),
     groups=("kind", "state", "unit", "origin"),
@@ -40,7 +41,7 @@ _WORKOUTS = StreamSpec(
         "energy_unit origin"
     ),
     time="started_at",
-    times="UTC",
+    times=WITH_OFFSETS,
     title="kind",
     words=("kind",),
     groups=("kind", "origin"),
@@ -110,8 +111,8 @@ class _HealthReader:
             "value": number,
             "state": _kind(text) if number is None else None,
             "unit": one_line(record.get("unit"), 100),
-            "started_at": started_at,
-            "ended_at": ended_at,
+            "started_at": local_iso_of(record.get("startDate")),
+            "ended_at": local_iso_of(record.get("endDate")),
             "origin": origin,
         }
         return Row("measurements", without_empty(data))
@@ -127,8 +128,8 @@ class _HealthReader:
         data: dict[str, Any] = {
             "id": self._keys.key(started_at, "workout", kind, ended_at, origin),
             "kind": kind,
-            "started_at": started_at,
-            "ended_at": ended_at,
+            "started_at": local_iso_of(workout.get("startDate")),
+            "ended_at": local_iso_of(workout.get("endDate")),
             "minutes": None
             if minutes is None
             else minutes * _MINUTES.get(workout.get("durationUnit", "min"), 1.0),

@@ -34,6 +34,7 @@ from headgate.sources.tables.text_tables import json_form, json_tables, text_tab
 _TEXT_SUFFIXES = frozenset({".csv", ".tsv", ".tab", ".xls"})
 _JSON_SUFFIXES = frozenset({".json", ".jsonl", ".ndjson"})
 _BINARY_HEADS = (b"SQLite format 3\x00", b"PAR1")
+_BIRTH = re.compile(r"birth|geburt|naissance|nacimiento|nascita", re.IGNORECASE)
 _TIME_WORDS = ("created", "date", "time", "timestamp", "at", "when", "day")
 _TITLE_WORDS = ("title", "name", "subject", "label", "headline", "full_name")
 _MEMBERS = frozenset({"key", "time", "title", "search", "groups", "types"})
@@ -114,7 +115,12 @@ def understand(raw: RawTable, stream: str, form: int) -> UnderstoodTable:
         [fact.name for fact in facts if fact.is_grouping(count, form)],
         count,
         frozenset() if key else repeated(hashes),
-        form == FORM and (raw.is_new or any(fact.kind_in(FORM) != fact.kind_in(FORM - 1) for fact in facts)),
+        form == FORM
+        and (
+            raw.is_new
+            or _time_of(facts, count, FORM) != _time_of(facts, count, FORM - 1)
+            or any(fact.kind_in(FORM) != fact.kind_in(FORM - 1) for fact in facts)
+        ),
     )
 
 
@@ -128,7 +134,9 @@ def _time_of(facts: Sequence[ColumnFacts], count: int, form: int) -> str | None:
 
     def rank(name: str) -> int:
         words = re.split(r"[^a-z]+", name.lower())
-        return next((at for at, word in enumerate(_TIME_WORDS) if word in words), len(_TIME_WORDS))
+        # A birthday says nothing of when the row was written.
+        is_late = form == FORM and _BIRTH.search(name) is not None
+        return next((at for at, word in enumerate(_TIME_WORDS) if word in words), len(_TIME_WORDS) + is_late)
 
     return min(times, key=rank, default=None)
 
