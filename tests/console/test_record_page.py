@@ -264,9 +264,7 @@ async def test_a_stream_is_narrowed_to_days_words_and_a_field_and_shown_with_col
         ("field=amount&value=much", "'much' is no number. Type one such as 12."),
     ],
 )
-async def test_what_cannot_be_read_is_said_beside_the_form_and_the_page_stays(
-    scene: Scene, query: str, problem: str
-):
+async def test_a_day_or_number_that_cannot_be_read_keeps_the_page(scene: Scene, query: str, problem: str):
     shown = await scene.browser.get(f"/console/data/{scene.connections['Bank']}/transactions?{query}")
     assert shown.status == 200
     assert problem in shown.words

@@ -19,16 +19,16 @@ from headgate.text.line import line_body, title_field
 
 _INLINE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _DAY_CHARS = len("2025-12-31")
-#: From so many characters on a value is a text of its own, and after so many the rest of a text is folded.
+#: From so many characters on a value is a text by itself, and after so many the rest of a text is folded.
 _SHORT_CHARS = 120
 _OPEN_CHARS = 12_000
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class RecordShape:
     """A kind of record: the fields that tell it, and where they stand."""
 
-    told_by: tuple[str, ...]
+    fields: tuple[str, ...]
     facts: tuple[str, ...]
     texts: tuple[str, ...] = ()
     #: Texts that are there twice: what a reply quotes.
@@ -40,7 +40,7 @@ class Shape:
 
 
 _SHAPES = (
-    Shape(
+    RecordShape(
         ("subject", "from", "body"),
         ("from", "to", "cc", "bcc", "sent_at", "folder", "labels"),
         ("body",),
@@ -48,18 +48,18 @@ _SHAPES = (
         has_neighbours=True,
         sender="from_address",
     ),
-    Shape(
+    RecordShape(
         ("author", "channel", "text"),
         ("author", "channel", "sent_at", "edited_at", "files", "file", "reactions"),
         ("text",),
         has_neighbours=True,
         sender="author",
     ),
-    Shape(
+    RecordShape(
         ("amount", "currency"),
         ("counterparty", "description", "booked_on", "value_on", "category", "reference", "balance_after"),
     ),
-    Shape(
+    RecordShape(
         ("starts_at", "ends_at"),
         (
             "starts_at",
@@ -74,19 +74,21 @@ _SHAPES = (
         ),
         ("description",),
     ),
-    Shape(
+    RecordShape(
         ("name", "emails", "phones"),
         ("organisation", "job", "emails", "phones", "addresses", "birthday", "websites", "related", "groups"),
         ("notes",),
     ),
-    Shape(
+    RecordShape(
         ("beginning", "page_count"),
         ("author", "subject", "kind", "page_count", "created_at", "modified_at", "folder", "file"),
         ("beginning",),
     ),
-    Shape(("document_id", "number", "text"), ("number", "modified_at"), ("text",)),
-    Shape(("message_id", "name", "file"), ("file", "sent_at", "mime_type"), ("text",)),
-    Shape(("title", "text", "tags"), ("folder", "tags", "author", "modified_at", "created_at"), ("text",)),
+    RecordShape(("document_id", "number", "text"), ("number", "modified_at"), ("text",)),
+    RecordShape(("message_id", "name", "file"), ("file", "sent_at", "mime_type"), ("text",)),
+    RecordShape(
+        ("title", "text", "tags"), ("folder", "tags", "author", "modified_at", "created_at"), ("text",)
+    ),
 )
 #: What fields are called where their names do not say it.
 _LABELS = {
@@ -158,7 +160,7 @@ class Layout:
 
 def lay_out(declared: StreamDeclaration, data: Mapping[str, Any], where: ConnectionId) -> Layout:
     """Put the fields of a record where a person looks for them."""
-    shape = next((shape for shape in _SHAPES if declared.fields.keys() >= set(shape.told_by)), None)
+    shape = next((shape for shape in _SHAPES if declared.fields.keys() >= set(shape.fields)), None)
     shape = shape or _plain_shape(declared, data)
     line = line_body(declared.line, data)
     titled = title_field(declared.line, data) or ""
@@ -182,7 +184,7 @@ def lay_out(declared: StreamDeclaration, data: Mapping[str, Any], where: Connect
     )
 
 
-def _plain_shape(declared: StreamDeclaration, data: Mapping[str, Any]) -> Shape:
+def _plain_shape(declared: StreamDeclaration, data: Mapping[str, Any]) -> RecordShape:
     """Lay out what is of no known kind: short values, long texts, and what only programs read."""
     scalars = [
         name for name, value in data.items() if not _is_structured(value) and name not in declared.primary_key
@@ -190,7 +192,7 @@ def _plain_shape(declared: StreamDeclaration, data: Mapping[str, Any]) -> Shape:
     long = tuple(name for name in scalars if len(str(data[name])) > _SHORT_CHARS)
     # A record without anything else is its key.
     short = tuple(name for name in scalars if name not in long) or tuple(() if long else declared.primary_key)
-    return Shape((), short, long)
+    return RecordShape((), short, long)
 
 
 def _shown(
