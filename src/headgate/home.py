@@ -39,6 +39,7 @@ _PRIVATE = (
     "records.db-wal",
     "records.db-shm",
     "journals",
+    "calls",
     "blobs",
     "budgets",
     "cursors",
@@ -72,6 +73,11 @@ class Home:
     """One owner's directory and the paths in it."""
 
     path: Path
+
+    @property
+    def calls(self) -> Path:
+        """The directory with the calls of the last hour that went through the gateway, and their answers."""
+        return self.path / "calls"
 
     @property
     def cursors(self) -> Path:

@@ -25,7 +25,7 @@ from typing import IO, TYPE_CHECKING
 from headgate import __version__, memory
 from headgate.audit.budget import DailyBudgets, FileCounter
 from headgate.audit.chain import load_audit_key
-from headgate.audit.journal import ANSWERED, Disclosure, Journal, owner_event
+from headgate.audit.journal import ANSWERED, Called, Disclosure, Journal, owner_event
 from headgate.audit.pruning import PruneReport, prune, verify_file
 from headgate.audit.pump import Pump, take_over
 from headgate.auth.admission import Admission
@@ -35,6 +35,7 @@ from headgate.auth.keys import HomeSealer
 from headgate.auth.limits import ServerLimits, StoredAttempts, limits_of
 from headgate.errors import AdapterConfigInvalid, ConfigInvalid, StorageFull, StorageReadOnly, StorageUnusable
 from headgate.home import Home, home_in, open_home, small_files
+from headgate.model.grant import TokenKind
 from headgate.model.ids import ClientId, ConnectionId, GrantId, RequestId, client_id
 from headgate.policy.allowance import SourceCatalog
 from headgate.policy.capability import Rules
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from headgate.auth.oauth.entries import TokenFamily
     from headgate.auth.oauth.service import AuthorizationService
     from headgate.auth.sessions import OwnerSessions
+    from headgate.mcp.gateway.answers import NotedCall
     from headgate.mcp.gateway.hosted import HostedGateway
     from headgate.mcp.serve.server import HostedMcp
     from headgate.reading.preview import StreamSpans
@@ -282,7 +284,29 @@ class Services:
         """
         if self.settings.gateway_servers is None:
             return None
-        return _gateway(self.settings.gateway_servers, self.home.path / "pins.json", self.supervisor)
+        from headgate.mcp.gateway.stored import StoredCalls
+
+        gateway = _gateway(self.settings.gateway_servers, self.home.path / "pins.json", self.supervisor)
+        gateway.calls = StoredCalls(self.home.calls, lambda: self.clock() / 1_000_000)
+        gateway.note = self._log_call
+        return gateway
+
+    def _log_call(self, call: NotedCall) -> None:
+        """Log a call of a remote tool: before it is sent, and when it has ended."""
+        self.journal.write(
+            Disclosure(
+                at=self.clock(),
+                request_id=RequestId(call.handle),
+                token_kind=TokenKind.CLIENT.value,
+                client_id=None if call.caller is None else ClientId(call.caller),
+                grant_ids=(),
+                package_id=None,
+                via=f"call {call.operation}",
+                outcome=call.outcome,
+                size_bytes=call.size_bytes,
+                called=Called(call.operation, call.digest),
+            )
+        )
 
     def judged_at(self) -> int:
         """Return the time by which admission judges whether a grant has expired."""

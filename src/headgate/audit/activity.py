@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 
 from headgate.audit import chain
-from headgate.audit.journal import ANSWERED, Disclosed, Disclosure, ShownRecord
+from headgate.audit.journal import SENT, Disclosed, Disclosure, ShownRecord
 from headgate.home import Home
-from headgate.model.ids import ClientId, ConnectionId, FieldName, RecordId, StreamName
+from headgate.model.ids import ClientId, ConnectionId, FieldName, RecordId, RequestId, StreamName
 from headgate.model.instants import DAY_US, iso
 from headgate.model.ledger import AuditEntry
 from headgate.store.ledger.ledger import Ledger
@@ -141,7 +141,7 @@ class LogFilter:
         return (
             self.client_id in {None, event.client_id}
             and (self.stream is None or any(part.stream == self.stream for part in event.parts))
-            and (not self.only_refused or event.outcome != ANSWERED)
+            and (not self.only_refused or event.is_refused)
             and (self.with_owner or event.client_id is not None)
             and (self.since is None or event.at >= self.since)
             and (self.until is None or event.at < self.until)
@@ -194,7 +194,7 @@ class AgentDay:
     @property
     def refusals(self) -> int:
         """How many reads were refused."""
-        return sum(read.event.read_count for read in self.reads if read.event.outcome != ANSWERED)
+        return sum(read.event.read_count for read in self.reads if read.event.is_refused)
 
     @property
     def tools(self) -> list[tuple[str, int]]:
@@ -217,6 +217,7 @@ class Activity:
     async def page(self, chosen: LogFilter, *, before: int | None, limit: int) -> LogPage:
         """Read a part of the log; one that looks through much of it may hold less than the limit."""
         reads: list[LoggedRead] = []
+        ended: set[RequestId] = set()
         if before is None and chosen.until is not None:
             before = await self._place_of(chosen.until + _SLACK_US)
         entries = await self._ledger.newest(before, _MOST_SCANNED)
@@ -224,6 +225,11 @@ class Activity:
             event = read_event(entry)
             if chosen.since is not None and event.at < chosen.since - _SLACK_US:
                 return LogPage(tuple(reads), None)
+            if event.called is not msgspec.UNSET:
+                if event.outcome == SENT and event.request_id in ended:
+                    # The end of this call is on the page.
+                    continue
+                ended.add(event.request_id)
             if chosen.takes(event):
                 reads.append(LoggedRead(entry.seq, event))
                 if len(reads) == limit:

@@ -44,6 +44,8 @@ _SUFFIX = ".journal"
 _FILE_BYTES = 1024 * 1024
 _encode = msgspec.json.Encoder().encode
 ANSWERED = "answered"
+#: The call of a remote tool is about to be sent. Its end is a second entry with the same request id.
+SENT = "sent"
 _BYTES_A_TOKEN = 4
 
 
@@ -68,6 +70,14 @@ def shown_records(parts: Iterable[Disclosed]) -> set[ShownRecord]:
 
 def count_records(parts: Sequence[Disclosed]) -> int:
     return len({*parts[0].record_ids}) if len(parts) == 1 else len(shown_records(parts))
+
+
+class Called(msgspec.Struct, frozen=True):
+    """An operation of a remote server that a client called."""
+
+    operation: str
+    #: SHA-256 of the arguments as JSON with sorted keys; the log never has their values.
+    arguments_digest: str
 
 
 class AskedFor(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -102,6 +112,13 @@ class Disclosure(msgspec.Struct, frozen=True):
     asked: AskedFor | msgspec.UnsetType = msgspec.UNSET
     #: SHA-256 of the file that pruned entries were moved to; only the line that stands for them has it.
     file_digest: str | msgspec.UnsetType = msgspec.UNSET
+    #: What was called through the gateway; a read has no such member.
+    called: Called | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether nothing was answered but an error."""
+        return self.outcome not in {ANSWERED, SENT}
 
     @property
     def tokens(self) -> int:

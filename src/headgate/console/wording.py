@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from headgate.audit.journal import ANSWERED, Disclosure
+from headgate.audit.journal import Disclosure
 from headgate.errors import all_errors, default_message
 from headgate.model.ids import ConnectionId
 
 _MCP = "mcp:"
 #: The owner looks at what an agent sees.
 _LOOK = "look:"
+#: A client called an operation of a remote server.
+_CALL = "call "
 #: What each tool and route of agents is for; what is not here stands as it is logged.
 _DID = {
     "search": "searched",
@@ -35,6 +37,7 @@ _DID = {
     "console": "looked in the console",
 }
 _REFUSED = {
+    "MCP_TOOL_ERROR": "the tool reported an error",
     "grant_stream_not_allowed": "it may not read that",
     "field_not_granted": "it may not read that field",
     "unknown_field": "there is no such field",
@@ -55,6 +58,8 @@ _DEFAULTS = {error.code: default_message(error).rstrip(".") for error in all_err
 
 def did_words(via: str) -> str:
     """Say what a tool or route does."""
+    if via.startswith(_CALL):
+        return f"called {via.removeprefix(_CALL)}"
     name, _, agent = via.removeprefix(_MCP).removeprefix(_LOOK).partition(" as ")
     did = _DID.get(name, name)
     return f"{did} as {agent}" if agent else did
@@ -77,7 +82,7 @@ def asked_words(event: Disclosure, sources: Mapping[ConnectionId, str]) -> str:
 
 def is_refused(event: Disclosure) -> bool:
     """Return whether a read was refused."""
-    return event.outcome != ANSWERED
+    return event.is_refused
 
 
 #: The functions that templates may use by name.
