@@ -126,15 +126,15 @@ class MailFile(Enum):
     MSG = auto()
 
 
+_BY_SUFFIX = {".eml": MailFile.EML, ".emlx": MailFile.EMLX, ".msg": MailFile.MSG}
+
+
 def kind_of(file: InputFile) -> MailFile | None:
     """Recognise a file of mail by its name, and by its beginning where the name leaves it open."""
     path = PurePosixPath(file.name)
-    if file.suffix == ".eml":
-        return MailFile.EML
-    if file.suffix == ".emlx":
-        return MailFile.EMLX
-    if file.suffix == ".msg" and file.head.startswith(SIGNATURE):
-        return MailFile.MSG
+    by_name = _BY_SUFFIX.get(file.suffix)
+    if by_name is not None and (by_name is not MailFile.MSG or file.head.startswith(SIGNATURE)):
+        return by_name
     if path.parent.name in _MAILDIR and (_MAILDIR_NAME.fullmatch(path.name) or _mail_headers(file)):
         return MailFile.MAILDIR
     if file.suffix in _OTHERS:

@@ -157,6 +157,7 @@ def _message(item: _Item, levels: int) -> ParsedMessage:
     plain, html = _texts(item)
     return ParsedMessage(
         {name: [value] for name, value in headers.items()},
+        {},
         _people(item),
         date,
         [plain] if plain else [],
