@@ -89,6 +89,7 @@ LIVE = {
     "imap": "tests.sources.mail.test_imap",
     "mcp": "tests.sources.remote.test_remote",
     "calendar": "tests.sources.calendar.test_calendar_account",
+    "contacts": "tests.sources.test_contacts_account",
 }
 
 

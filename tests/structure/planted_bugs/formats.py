@@ -7,6 +7,7 @@ from tests.structure.planted import Bug
 _SOURCES = "src/headgate/sources"
 _WHATSAPP = "tests/sources/test_chat_whatsapp.py"
 _CALENDAR = "tests/sources/test_calendar.py"
+_CONTACTS = "tests/sources/test_contacts_account.py"
 _OUTLOOK = "tests/sources/mail/test_outlook.py"
 
 BUGS = (
@@ -252,5 +253,19 @@ BUGS = (
         f"{_SOURCES}/chat/slack.py",
         "case [str() as first, str() as last]:",
         "case [first, last]:",
+    ),
+    Bug(
+        f"{_CONTACTS}::test_the_address_books_of_a_server_are_found_and_read_and_no_calendar_is",
+        "the calendars of a server are read as address books",
+        f"{_SOURCES}/dav.py",
+        "if run.kind.name in part.kinds]",
+        "if len(part.kinds) > 1]",
+    ),
+    Bug(
+        f"{_CONTACTS}::test_a_person_who_stands_in_another_address_book_as_well_stays",
+        "a person leaves with one of two address books",
+        f"{_SOURCES}/dav.py",
+        "if tuple(entry) not in others)",
+        "if entry)",
     ),
 )
