@@ -90,8 +90,10 @@ def test_a_takeout_is_taken_whole_and_a_later_one_adds_only_what_is_new(tmp_path
         "Takeout/Drive/Plan.gdoc (a link to a document of Google; download it as Word, Excel or PDF)",
         "Takeout/Drive/old.doc (an old document of Office; save it as PDF, or in the newer format ending in x)",
         "Takeout/Google Photos/a.jpg (a picture; only text is read)",
-        ("Takeout/Google Photos/a.jpg.supplemental-metadata.json"
-        " (what Google Photos notes of a picture; only text is read)"),
+        (
+            "Takeout/Google Photos/a.jpg.supplemental-metadata.json"
+            " (what Google Photos notes of a picture; only text is read)"
+        ),
         "Takeout/Keep/Shopping.html (the same note as in the .json file beside it)",
         "Takeout/Mail/User Settings/Blocked Addresses.json (no list of records)",
         f"Takeout/My Activity/Search/MyActivity.html ({JSON})",
