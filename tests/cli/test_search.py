@@ -46,7 +46,7 @@ def test_the_number_of_records_is_limited_and_more_are_announced(tmp_path: Path)
 
 def test_nothing_found_ends_with_1_and_a_wrong_name_says_what_there_is(tmp_path: Path):
     _filled(tmp_path)
-    for words, code, said in (
+    for words, code, reported in (
         (("search", "zebra"), 1, "Nothing found."),
         (("search", "roof", "--stream", "mails"), 1, "Streams are "),
         (("search", "roof", "--source", "Nowhere"), 1, "There is no connection 'Nowhere'."),
@@ -54,7 +54,7 @@ def test_nothing_found_ends_with_1_and_a_wrong_name_says_what_there_is(tmp_path:
         (("search",), 64, "WORD"),
     ):
         shown = run(tmp_path, *words)
-        assert (shown.code, said in shown.err) == (code, True), (words, shown)
+        assert (shown.code, reported in shown.err) == (code, True), (words, shown)
         assert shown.out == ""
     assert json.loads(run(tmp_path, "search", "zebra", "--json").out) == []
     looks = json.loads(run(tmp_path, "audit", "list", "--json").out)

@@ -576,25 +576,3 @@ async def test_a_number_that_no_page_writes_into_an_address_is_not_read(scene: S
     for place in ("activity?before=", "agents?stopped=", "rules?hidden=", "rules?shown="):
         shown = await scene.browser.get(f"/console/{place}{quote(number)}")
         assert shown.status == 200, place
-
-
-@pytest.mark.parametrize(
-    "path", ["nothere", "data/x/y/z", "agents/x/y/z/q", "%2e%2e%2fv1", "activity/verify/"]
-)
-async def test_a_mistyped_address_of_the_console_is_a_page_of_it(scene: Scene, path: str):
-    shown = await scene.browser.get(f"/console/{path}")
-    assert (shown.status, shown.header("content-type")) == (404, "text/html; charset=utf-8")
-    assert "There is no such page." in shown.words
-    assert "Activity Rules" in shown.words, "the menu is there"
-    assert "token" not in shown.words
-    stranger = await Browser(scene.program).get(f"/console/{path}")
-    assert (stranger.location or "").startswith("/console/sign-in?next=")
-
-
-async def test_the_address_of_the_server_leads_a_person_to_the_console_and_says_to_programs_what_runs(
-    scene: Scene,
-):
-    opened = await Browser(scene.program).get("/", ("accept", "text/html,application/xhtml+xml"))
-    assert (opened.status, opened.location) == (303, "/console")
-    program = await Browser(scene.program).get("/")
-    assert (program.status, "Open the console" in program.text) == (200, True)

@@ -35,7 +35,7 @@ def search(
     stream: Annotated[
         str | None, typer.Option(help="Only this kind of record, such as messages.", metavar="STREAM")
     ] = None,
-    limit: Annotated[int, typer.Option(help="So many records at most.", min=1, max=MAX_PAGE)] = 10,
+    limit: Annotated[int, typer.Option(help="At most this number of records.", min=1, max=MAX_PAGE)] = 10,
     as_json: AsJson = False,
 ) -> None:
     """Search your own records.

@@ -30,7 +30,7 @@ BUGS = (
         "until=until,",
     ),
     Bug(
-        "tests/console/test_pages.py::test_a_mistyped_address_of_the_console_is_a_page_of_it",
+        "tests/console/test_doors.py::test_a_mistyped_address_of_the_console_is_a_page_of_it",
         "a mistyped address of two parts has no page",
         "src/headgate/console/addresses.py",
         "for place in range(depth + 1))",
