@@ -440,7 +440,8 @@ async def test_files_that_are_dropped_together_come_in_as_each_would_alone(scene
     shown = await dropped(scene, family, ("contacts.vcf", card("Ada")), ("club.zip", packed.getvalue()))
     assert "family.ics and 2 more is imported" in shown.words
     await dropped(scene, work, ("work.vcf", card("Bo")))
-    await dropped(scene, family)
+    again = await dropped(scene, family)
+    assert "0 records new, 2 known already" in again.words
     names = [one.display_name for one in await scene.program.services.store.connections()]
     assert sorted(names) == [
         "Calendar: club", "Calendar: family", "Calendar: work", "Contacts", "Contacts: work", "Home mail",

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import IO, Any, Protocol, cast
 
 from headgate.sources.declaring import StreamSpec, declaration
-from headgate.sources.inputs.tree import InputFile, InputTree, connection_title
+from headgate.sources.inputs.tree import InputFile, InputTree, bare_label, connection_title
 from headgate.sources.protocol import Certainty, FileItem, Item, Mark, Recognised, Reject, Source
 from headgate.sources.reading_note import SetAside
 
@@ -73,13 +73,22 @@ class FileSource(Source):
     #: Looks at the name and the head of a file.
     is_of: Callable[[InputFile], bool]
     read_file: ReadFile
-    label: Callable[[str, str], str] = connection_title
+    #: How connections were called before they were called as others are, before the label.
+    older_title: str = ""
     plain_form: int = 0
 
     def detect(self, tree: InputTree) -> Sequence[Recognised]:
         files = [file for file in tree.files if self.is_of(file)]
-        title, form = self.label(self.title, tree.label), self.plain_form or 1
-        return [Recognised(self.name, title, files, Certainty.FORMAT, form=form)] if files else []
+        if not files:
+            return []
+        title = connection_title(self.title, bare_label(tree.label))
+        older = (
+            f"{self.older_title} {tree.label}"
+            if self.older_title
+            else connection_title(self.title, tree.label)
+        )
+        form = self.plain_form or 1
+        return [Recognised(self.name, title, files, Certainty.FORMAT, older_titles=(older,), form=form)]
 
     def read(self, recognised: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
         return read_each(recognised, resume, self.read_file)

@@ -11,7 +11,7 @@ from headgate.sources.chat.streams import directory, reaction_count
 from headgate.sources.file_source import read_each
 from headgate.sources.formats.json_values import JsonValue, json_values, list_of, object_of, objects_of
 from headgate.sources.formats.values import clean, id_of, integer_of, text_of, time_of_seconds, without_empty
-from headgate.sources.inputs.tree import InputFile, InputTree
+from headgate.sources.inputs.tree import InputFile, InputTree, connection_title
 from headgate.sources.protocol import Certainty, Item, Recognised, Reject, Row
 
 _ITEMS = frozenset({"item"})
@@ -55,8 +55,9 @@ def _export(tree: InputTree, root: str) -> Recognised | None:
     ]
     label = root.rstrip("/").rpartition("/")[2] or tree.label
     match = _LABEL.fullmatch(label)
-    title = f"Slack: {match.group(1) if match else label}"
-    return Recognised("", title, files, Certainty.EXPORT, {"root": root})
+    label = match.group(1) if match else label
+    title, older = connection_title("Slack", label), f"Slack: {label}"
+    return Recognised("", title, files, Certainty.EXPORT, {"root": root}, older_titles=(older,))
 
 
 class _SlackFormat:
