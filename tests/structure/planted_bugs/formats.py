@@ -241,6 +241,20 @@ BUGS = (
         "",
     ),
     Bug(
+        "tests/sources/test_coverage.py::test_a_log_covers_the_days_after_the_one_with_which_it_begins",
+        "the day with which a log begins counts as whole",
+        f"{_SOURCES}/file_source.py",
+        "yield Covered(stream, part, day_after(first), last)",
+        "yield Covered(stream, part, first, last)",
+    ),
+    Bug(
+        "tests/sources/test_coverage.py::test_an_export_of_slack_covers_the_days_that_its_name_says",
+        "an export of some days is taken for one of all",
+        f"{_SOURCES}/chat/slack.py",
+        "case [str() as first, str() as last]:",
+        "case [first, last]:",
+    ),
+    Bug(
         f"{_CONTACTS}::test_the_address_books_of_a_server_are_found_and_read_and_no_calendar_is",
         "the calendars of a server are read as address books",
         f"{_SOURCES}/dav.py",
