@@ -111,6 +111,9 @@ _PROVED = frozenset(
         "/console/settings/passkeys/{mark}/remove",
     }
 )
+#: So many parts of a mistyped path lead to a page that says so.
+_MOST_DEPTH = 6
+_OTHER = f"{HOME}/*"
 _STATIC = {
     "console.css": b"text/css; charset=utf-8",
     "console.js": b"text/javascript; charset=utf-8",
@@ -126,11 +129,20 @@ def console_addresses(console: Services) -> tuple[Address, ...]:
         Address(method, path, Callers.ANYONE, _guard(path)(console.sessions, partial(page, console)))
         for method, path, page in _OWN
     )
-    return *opened, *owned, Address("GET", "/console/static/{file}", Callers.ANYONE, _static)
+    static = Address("GET", "/console/static/{file}", Callers.ANYONE, _static)
+    # Last: an address that no row has gets a page as well.
+    places = ["".join(f"/{{place_{place}}}" for place in range(depth + 1)) for depth in range(_MOST_DEPTH)]
+    nothing = signed_in(console.sessions, _nothing_here)
+    other = (Address("GET", HOME + path, Callers.ANYONE, nothing, route=f"GET {_OTHER}") for path in places)
+    return *opened, *owned, static, *other
 
 
 def _guard(path: str) -> Callable[[OwnerSessions, OwnerHandler], Handler]:
     return recently_signed_in if path in _PROVED else signed_in
+
+
+async def _nothing_here(_request: OwnerRequest) -> HttpReply:
+    raise NotFound("There is no such page.", hint="It may have moved; the menu leads everywhere.")
 
 
 async def _static(request: WebRequest) -> HttpReply:

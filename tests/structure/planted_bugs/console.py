@@ -30,6 +30,20 @@ BUGS = (
         "until=until,",
     ),
     Bug(
+        "tests/console/test_doors.py::test_a_mistyped_address_of_the_console_is_a_page_of_it",
+        "a mistyped address of two parts has no page",
+        "src/headgate/console/addresses.py",
+        "for place in range(depth + 1))",
+        "for place in range(1))",
+    ),
+    Bug(
+        "tests/cli/test_search.py::test_nothing_found_ends_with_1_and_a_wrong_name_says_what_there_is",
+        "a search without hits ends like one with hits",
+        "src/headgate/cli/search.py",
+        "_NOTHING_FOUND = 1",
+        "_NOTHING_FOUND = 0",
+    ),
+    Bug(
         f"{_RECORD}::test_mail_is_a_subject_people_a_date_and_a_text_with_its_thread_and_quoted_text_folded",
         "what a reply quotes stands among the technical fields",
         "src/headgate/console/layout.py",
