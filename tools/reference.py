@@ -132,7 +132,7 @@ def commands_page() -> str:
             "| exit code | meaning |",
             "|---|---|",
             "| 0 | done |",
-            "| 1 | failed; the line on standard error says why. `doctor` and `store fsck`: something is wrong, and it is listed |",
+            "| 1 | failed; the line on standard error says why. `doctor` and `store fsck`: something is wrong, and it is listed. `search`: nothing was found |",
             "| 64 | the command was called wrongly |",
             "| 65 | an import left something out: rows were rejected, a file could not be read, or reading ended early |",
             "| 69 | the log of disclosures cannot be checked here |",

@@ -39,6 +39,7 @@ _PRIVATE = (
     "records.db-wal",
     "records.db-shm",
     "journals",
+    "calls",
     "blobs",
     "budgets",
     "cursors",
@@ -50,7 +51,7 @@ _PRIVATE = (
 #: The commands that work on a home, as hints name them.
 COMMANDS = (
     "audit", "clients", "config", "connect", "demo", "doctor", "export", "grants", "import", "keys", "mcp", "ops",
-    "owner", "rules", "serve", "service", "sources", "stop-all", "store", "try", "watch",
+    "owner", "rules", "search", "serve", "service", "sources", "stop-all", "store", "try", "watch",
 )  # fmt: skip
 _COMMAND = re.compile(rf"\bheadgate(?= (?:{'|'.join(COMMANDS)})\b)|(?<=')headgate(?=')")
 #: Is locked while a file of a directory is created.
@@ -72,6 +73,11 @@ class Home:
     """One owner's directory and the paths in it."""
 
     path: Path
+
+    @property
+    def calls(self) -> Path:
+        """The directory with the calls of the last hour that went through the gateway, and their answers."""
+        return self.path / "calls"
 
     @property
     def cursors(self) -> Path:

@@ -25,7 +25,7 @@ from typing import IO, TYPE_CHECKING
 from headgate import __version__, memory
 from headgate.audit.budget import DailyBudgets, FileCounter
 from headgate.audit.chain import load_audit_key
-from headgate.audit.journal import ANSWERED, Disclosure, Journal
+from headgate.audit.journal import ANSWERED, Called, Disclosure, Journal, owner_event
 from headgate.audit.pruning import PruneReport, prune, verify_file
 from headgate.audit.pump import Pump, take_over
 from headgate.auth.admission import Admission
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from headgate.auth.oauth.entries import TokenFamily
     from headgate.auth.oauth.service import AuthorizationService
     from headgate.auth.sessions import OwnerSessions
+    from headgate.mcp.gateway.answers import NotedCall
     from headgate.mcp.gateway.hosted import HostedGateway
     from headgate.mcp.serve.server import HostedMcp
     from headgate.reading.preview import StreamSpans
@@ -283,7 +284,29 @@ class Services:
         """
         if self.settings.gateway_servers is None:
             return None
-        return _gateway(self.settings.gateway_servers, self.home.path / "pins.json", self.supervisor)
+        from headgate.mcp.gateway.stored import StoredCalls
+
+        gateway = _gateway(self.settings.gateway_servers, self.home.path / "pins.json", self.supervisor)
+        gateway.calls = StoredCalls(self.home.calls, lambda: self.clock() / 1_000_000)
+        gateway.note = self._log_call
+        return gateway
+
+    def _log_call(self, call: NotedCall) -> None:
+        """Log a call of a remote tool: before it is sent, and when it has ended."""
+        self.journal.write(
+            Disclosure(
+                at=self.clock(),
+                request_id=RequestId(call.handle),
+                token_kind=TokenKind.CLIENT.value,
+                client_id=None if call.caller is None else ClientId(call.caller),
+                grant_ids=(),
+                package_id=None,
+                via=f"call {call.operation}",
+                outcome=call.outcome,
+                size_bytes=call.size_bytes,
+                called=Called(call.operation, call.digest),
+            )
+        )
 
     def judged_at(self) -> int:
         """Return the time by which admission judges whether a grant has expired."""
@@ -291,18 +314,7 @@ class Services:
 
     def log_owner(self, via: str, outcome: str = ANSWERED, request_id: RequestId | None = None) -> None:
         """Log what the owner did that shows no records by itself."""
-        self.journal.write(
-            Disclosure(
-                at=self.clock(),
-                request_id=request_id or fresh_request_id(),
-                token_kind=TokenKind.OWNER.value,
-                client_id=None,
-                grant_ids=(),
-                package_id=None,
-                via=via,
-                outcome=outcome,
-            )
-        )
+        self.journal.write(owner_event(self.clock(), request_id or fresh_request_id(), via, outcome=outcome))
 
     def log_command(self, name: str) -> None:
         """Log what the owner did with a command that changes who is let in; the next process moves it into the chain."""
@@ -325,10 +337,13 @@ class Services:
             )
         )
 
+    async def own_look(self, via: str = "console") -> ReadContext:
+        """Return the context of a read of the owner."""
+        return ReadContext(await self.admission.owner_access(), fresh_request_id(), via)
+
     async def own_records(self) -> LocalResourceServer:
         """Read as the owner; it is logged as the owner's look."""
-        context = ReadContext(await self.admission.owner_access(), fresh_request_id(), "console")
-        return LocalResourceServer(self.reads, context)
+        return LocalResourceServer(self.reads, await self.own_look())
 
     def make_backup(self, passphrase: str) -> IO[bytes]:
         """Make a backup that a passphrase opens, as an open file that is gone when it is closed."""
@@ -456,6 +471,7 @@ def live_sources(home: Path, environment: Mapping[str, str]) -> dict[str, LiveSo
     from headgate.mcp.client.servers import opened_operation
     from headgate.sources import registry
     from headgate.sources.calendar.account import CalendarAccount
+    from headgate.sources.contacts_account import ContactsAccount
     from headgate.sources.mail.imap import ImapSource
     from headgate.sources.remote import RemoteSource
     from headgate.sources.secrets import Secrets
@@ -464,6 +480,7 @@ def live_sources(home: Path, environment: Mapping[str, str]) -> dict[str, LiveSo
     built_in: tuple[LiveSource, ...] = (
         ImapSource(notes, secrets),
         CalendarAccount(now, notes, secrets),
+        ContactsAccount(now, notes, secrets),
         RemoteSource(partial(opened_operation, pins=FilePins(home / "pins.json")), secrets),
     )
     return {**registry.live_sources(), **{source.name: source for source in built_in}}

@@ -85,6 +85,8 @@ def test_records_leave_as_json_lines(place: Path):
     assert stat.S_IMODE((place / "out").stat().st_mode) == 0o700
     again = headgate(place, "--home", "home", "export", "t", "out")
     assert (again.code, "Give a new directory." in again.err) == (1, True)
+    nowhere = headgate(place, "--home", "home", "export", "t", "nowhere/out")
+    assert (nowhere.code, "There is no directory nowhere." in nowhere.err) == (1, True)
 
 
 def test_a_cell_that_a_spreadsheet_would_run_is_prefixed_and_numbers_are_not(place: Path):

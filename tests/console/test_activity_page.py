@@ -6,17 +6,19 @@ import asyncio
 import csv
 import io
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 
 import pytest
 
 from headgate.audit.activity import find_alarms
-from headgate.model.ids import ClientId, ConnectionId
-from headgate.model.instants import DAY_US
-from tests.console.browsers import Browser, signed_in
+from headgate.model.ids import ClientId, ConnectionId, GrantId
+from headgate.model.instants import DAY_US, iso
+from tests.console.browsers import Browser, Shown, signed_in
 from tests.in_process import LocalProgram, local_program, record
 from tests.on_socket import headgate
 from tests.policy.worlds import grant, stream_grant
@@ -188,3 +190,115 @@ def test_alarms_are_listed_on_the_terminal(tmp_path: Path):
     assert json.loads(done.out) == []
     plain = headgate(tmp_path, "--home", "home", "audit", "list", "--alarms")
     assert "No client read more than 10 times its usual." in plain.err
+
+
+async def _agent_of_two_sources(program: LocalProgram) -> tuple[str, str, str]:
+    """Give an agent subjects of one source and everything of another, and return its token and the sources."""
+    home, work = await program.connect("mail", "Home mail"), await program.connect("mail", "Bank")
+    await program.ingest(home, "messages", [record(f"m{n}", subject=f"<b>Roof</b> {n}") for n in range(3)])
+    await program.ingest(work, "messages", [record("p1", subject="Gutter paid", sender="Ada")])
+    token = await program.grant(
+        grant(stream_grant("messages", "id", "subject", connections=(ConnectionId(home),))),
+        replace(
+            grant(stream_grant("messages", "id", "subject", "sender", connections=(ConnectionId(work),))),
+            id=GrantId("grt_2"),
+        ),
+    )
+    return token, home, work
+
+
+async def _shown(browser: Browser, page: Shown, words: str) -> Shown:
+    """Follow the link of a number of records on the page Activity."""
+    link = re.search(rf'href="([^"]+)">{words}</a>', page.text)
+    assert link, page.words
+    return await browser.get(unescape(link[1]))
+
+
+async def test_a_number_of_records_opens_the_line_of_each_with_its_link_and_what_was_shown(
+    program: LocalProgram,
+):
+    token, home, work = await _agent_of_two_sources(program)
+    for where, limit in ((home, 2), (home, 3), (work, 3)):
+        path = f"/v1/streams/messages/records?limit={limit}&connection_id={where}"
+        assert (await program.get(path, token)).status == 200
+    browser = await signed_in(program)
+    page = await browser.get("/console/activity")
+    assert "agent read 4 records : 3 messages of Home mail, 1 message of Bank." in page.words
+    opened = await _shown(browser, page, "4 records")
+    # Each once, however often it was read.
+    assert opened.text.count('class="title"') == 4
+    for key, where in (("m0", home), ("m1", home), ("m2", home), ("p1", work)):
+        assert f'href="/console/records/messages/{key}?connection_id={where}"' in opened.text
+    assert "<b>Roof" not in opened.text
+    assert "Home mail messages Shown of each: subject, id" in opened.words
+    assert "Bank messages Shown of each: sender, subject, id" in opened.words
+    # A single entry opens its own records alone.
+    assert (await _shown(browser, page, "2")).text.count('class="title"') == 2
+    mine = await browser.get("/console/activity?only=all")
+    assert "You read 4 records" in mine.words
+
+
+async def test_records_behind_an_entry_that_were_erased_are_named_as_gone(program: LocalProgram):
+    token, home, work = await _agent_of_two_sources(program)
+    for where in (home, work):
+        answer = await program.get(f"/v1/streams/messages/records?connection_id={where}", token)
+        assert answer.status == 200
+    assert (
+        await program.ask("DELETE", f"/v1/streams/messages/records/m1?connection_id={home}", program.owner)
+    ).status < 300
+    await program.services.store.delete_connection(ConnectionId(work))
+    browser = await signed_in(program)
+    page = await browser.get("/console/activity")
+    assert "1 message of an erased source" in page.words
+    opened = await _shown(browser, page, "4 records")
+    assert opened.text.count('class="title"') == 2
+    assert "1 record of these is no longer here: m1" in opened.words
+    assert "An erased source" in opened.words
+    assert (await browser.get("/console/activity/records?first=1&last=99999999999&client=none")).status == 200
+
+
+async def test_a_refusal_says_in_words_what_was_asked_for_and_the_log_has_no_words_of_the_caller(
+    program: LocalProgram,
+):
+    token, home, _ = await _agent_of_two_sources(program)
+    asks = (
+        f"messages/records?fields=body&connection_id={home}",
+        f"messages/records?filter[body]=secret-text&connection_id={home}",
+        "secret-name/records",
+    )
+    for path in asks:
+        assert (await program.get(f"/v1/streams/{path}", token)).status in {400, 403}
+    browser = await signed_in(program)
+    page = (await browser.get("/console/activity?only=refused")).words
+    assert "asked 3 times and was refused" in page
+    assert page.count("it may not read that field It asked for body of messages of Home mail.") == 2
+    assert "it may not read that " in page
+    exported = (await browser.get("/console/activity/export")).text
+    assert "secret" not in exported + page
+    assert "grant_stream" not in page
+    assert {"fields": ["body"], "streams": ["messages"], "connection_id": home} in [
+        json.loads(line).get("asked") for line in exported.splitlines()
+    ]
+
+
+async def test_the_log_is_narrowed_to_days_however_long_it_is(program: LocalProgram):
+    token = await _reading_agent(program)
+    days: list[str] = []
+    for _ in range(6):
+        days.append(iso(program.clock.at)[:10])
+        for _ in range(7):
+            await _read(program, token, 3)
+        await program.services.pump.flush()
+        program.clock.at += DAY_US
+    browser = await signed_in(program)
+    page = (await browser.get(f"/console/activity?since={days[1]}&until={days[2]}")).text
+    assert page.count("3 records</a>") == 2
+    assert "listed records 7 times" in page
+    assert (await browser.get(f"/console/activity?until={days[0]}")).text.count("3 records</a>") == 1
+    assert (await browser.get(f"/console/activity?since={days[5]}")).text.count("3 records</a>") == 1
+    assert (
+        "Nothing in the log is like that" in (await browser.get("/console/activity?until=2001-01-01")).words
+    )
+    assert (await browser.get("/console/activity?since=never&until=%00")).text.count("3 records</a>") == 6
+    lines = (await browser.get(f"/console/activity/export?since={days[1]}&until={days[2]}")).text.splitlines()
+    assert len(lines) == 14

@@ -92,7 +92,8 @@ def test_the_owner_signs_in_searches_looks_at_agents_and_stops_them(demo: Demo, 
     page.on("pageerror", lambda error: problems.append(str(error)))
     found = json.loads(demo.call("search", q="sheet").text)["result"]["structuredContent"]
     hits = found["data"]["data"]
-    read = len(hits) + sum(hit.get("alike", {}).get("count", 0) for hit in hits) + 1
+    read = len(hits) + sum(hit.get("alike", {}).get("count", 0) for hit in hits)
+    # The record that is opened now is one of these.
     demo.call("fetch", id=found["results"][0]["id"])
 
     page.goto(demo.link)

@@ -158,10 +158,10 @@ async def _read_and_watch(page: Page, http: httpx2.AsyncClient, address: str) ->
     await expect(page.get_by_role("cell", name="Study helper").first).to_be_visible()
     await page.get_by_role("link", name="Activity", exact=True).click()
     await expect(page.locator("#log")).to_contain_text("Study helper read")
-    await expect(page.locator("#log")).to_contain_text("in 1 call")
+    await expect(page.locator("#log")).to_contain_text("searched 1 time")
     assert (await call(http, address, "search", q="Repair")).status_code == 200
     # The open page shows it without being loaded again.
-    await expect(page.locator("#log")).to_contain_text("in 2 calls", timeout=30_000)
+    await expect(page.locator("#log")).to_contain_text("searched 2 times", timeout=30_000)
     await page.get_by_role("link", name="Connect an agent").click()
     await expect(page.locator("#connected .dot.good")).to_be_visible()
 

@@ -109,9 +109,9 @@ async def test_looks_are_the_owners_in_the_log_and_cost_the_agent_nothing(scene:
     for _ in range(3):
         await scene.browser.post(LOOK, tool="search", arguments="roof")
     agents = await scene.browser.get("/console/activity")
-    assert "The log has no entries" in agents.words
+    assert "No agent has read anything yet" in agents.words
     mine = await scene.browser.get("/console/activity?only=all")
-    assert "look:search as agent" in mine.words
+    assert "searched as agent" in mine.words
     answer = await scene.program.get("/v1/streams/messages/records?limit=1", scene.token)
     assert answer.status == 200, "both records of the day are left"
     assert "1 of 2; 1 left" in (await scene.browser.get("/console/agents/agent")).words

@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -53,12 +54,17 @@ class Scene:
         answer = await self.program.ask(
             "POST", "/gateway", token, body=json.dumps(body).encode(), headers=headers
         )
+        if answer.status == 401:
+            return None
         assert answer.status == 200, answer.content
         data = next(line for line in answer.content.splitlines() if line.startswith(b"data: {"))
-        return json.loads(data[6:])["result"]["structuredContent"]
+        result = json.loads(data[6:])["result"]
+        return result.get("structuredContent", {"output": result["content"]})
 
-    async def seen_by(self, token: str | None) -> list[str]:
-        return [one["id"] for one in (await self.call(token, "search", {}))["operations"]]
+    async def seen_by(self, token: str | None) -> list[str] | None:
+        """List the operations that a caller finds; None for one that is refused."""
+        found = await self.call(token, "search", {})
+        return None if found is None else [operation["id"] for operation in found["operations"]]
 
 
 @asynccontextmanager
@@ -111,7 +117,7 @@ async def test_a_changed_tool_waits_with_its_graded_difference_and_is_approved_a
     assert "narrowed" in shown.words
     assert "late was not there before" in shown.words
     assert "<b>Ignore" not in shown.text
-    described = await scene.call(token, "schema", {"name": "city/weather"})
+    described = await scene.call(token, "schema", {"operation": "city/weather"})
     assert described["operation"]["description"] == WEATHER["description"]
     assert "city/late" not in await scene.seen_by(token)
     blocked = await scene.call(token, "call", {"operation": "city/weather", "input": {"place": "x"}})
@@ -145,23 +151,52 @@ async def test_a_caller_without_a_grant_sees_and_calls_only_what_it_was_allowed(
     whole = await _token(scene, "robot", server=["city"])
     assert await scene.seen_by(one) == ["city/echo"]
     assert await scene.seen_by(whole) == ["city/echo", "city/weather"]
-    assert await scene.seen_by("hg_guessed") == []
-    assert await scene.seen_by(None) == []
-    for token in (one, None, "hg_guessed"):
-        refusals = [
-            json.dumps(await scene.call(token, "call", {"operation": name, "input": {}})).replace(name, "")
-            for name in ("city/weather", "city/absent")
-        ]
-        assert '"NOT_FOUND"' in refusals[0]
-        assert refusals[0] == refusals[1], "an operation is not shown to be there"
+    assert await scene.seen_by("hg_guessed") is None
+    assert await scene.seen_by(None) is None
+    refusals = [
+        json.dumps(await scene.call(one, "call", {"operation": name, "input": {}})).replace(name, "")
+        for name in ("city/weather", "city/absent")
+    ]
+    assert '"NOT_FOUND"' in refusals[0]
+    assert refusals[0] == refusals[1], "an operation is not shown to be there"
     assert "output" in await scene.call(one, "call", {"operation": "city/echo", "input": {}})
     for path in ("/v1/streams", "/v1/schema"):
         assert (await scene.program.get(path, one)).status == 401, "it reads no record"
     assert "script city/echo" in (await scene.shown()).words
     again = await _token(scene, "script", operation=["city/echo"])
-    assert await scene.seen_by(one) == [], "a new token ends the old one"
+    assert await scene.seen_by(one) is None, "a new token ends the old one"
     assert (await scene.browser.post("/console/servers/callers/script", do="remove")).status == 303
-    assert await scene.seen_by(again) == []
+    assert await scene.seen_by(again) is None
+
+
+async def test_every_call_is_in_the_log_beside_the_reads_by_its_digest_and_never_its_values(scene: Scene):
+    await scene.until_connected()
+    token = await _token(scene, "script", server=["city"])
+    value = {"place": "a-secret-place"}
+    await scene.call(token, "call", {"operation": "city/echo", "input": value})
+    await scene.call(token, "batch", {"calls": [{"operation": "city/echo", "input": value}]})
+    scene.remote.results["weather"] = {"content": [{"type": "text", "text": "No."}], "isError": True}
+    await scene.call(token, "call", {"operation": "city/weather", "input": {"place": "x"}})
+    await scene.program.services.pump.flush()
+    entries = await scene.program.services.ledger.newest(None, 1000)
+    logged = [json.loads(entry.event) for entry in reversed(entries)]
+    calls = [entry for entry in logged if "called" in entry]
+    digest = sha256(json.dumps(value, separators=(",", ":")).encode()).hexdigest()
+    assert [entry["called"]["arguments_digest"] == digest for entry in calls] == [True] * 4 + [False] * 2
+    assert [(entry["client_id"], entry["called"]["operation"], entry["outcome"]) for entry in calls] == [
+        ("script", "city/echo", "sent"),
+        ("script", "city/echo", "answered"),
+        ("script", "city/echo", "sent"),
+        ("script", "city/echo", "answered"),
+        ("script", "city/weather", "sent"),
+        ("script", "city/weather", "MCP_TOOL_ERROR"),
+    ]
+    assert "a-secret-place" not in json.dumps(logged)
+    shown = (await scene.browser.get("/console/activity?client=script")).words
+    assert shown.count("called city/echo answered, ") == 2
+    assert "called city/weather failed the tool reported an error" in shown
+    assert "no answer came" not in shown, "the end of a call stands for it"
+    assert "1 refused" in shown
 
 
 async def test_a_client_calls_with_the_token_of_its_grant_once_it_is_allowed(scene: Scene):
@@ -182,7 +217,7 @@ async def test_stopping_everything_ends_calls_too(scene: Scene, way: str):
         await scene.browser.post("/console/agents/stop-all")
     else:
         assert (await asyncio.to_thread(headgate, scene.place, "--home", "home", "stop-all")).code == 0
-    assert await scene.seen_by(token) == []
+    assert await scene.seen_by(token) is None
 
 
 async def test_without_servers_the_page_says_how_to_name_some(tmp_path: Path):

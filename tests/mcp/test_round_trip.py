@@ -51,12 +51,12 @@ async def test_a_registry_reached_through_both_ends_answers_as_it_does_at_home(e
             serving(app) as address,
             await from_mcp(f"{address}/mcp", "far", "good-token-1", options=options) as imported,
         ):
-            assert [item.name for item in imported] == ["search", "schema", "call", "batch"]
+            assert [item.name for item in imported] == ["search", "schema", "call", "batch", "read"]
             assert imported.skipped == ()
             far = Registry(expose(item, access_control=AccessControl()) for item in imported)
             found = await far.call("far/search", {"query": "double"})
             assert [entry["id"] for entry in found["operations"]] == ["mine/double"]
-            described = await far.call("far/schema", {"name": "mine/double"})
+            described = await far.call("far/schema", {"operation": "mine/double"})
             assert described["operation"]["input_schema"] == NUMBER
             answer = await far.call("far/call", {"operation": "mine/double", "input": {"n": 21}})
             assert answer == {"output": {"n": 42, "who": "anna"}}

@@ -70,7 +70,7 @@ async def test_a_remote_server_is_offered_again_and_its_errors_come_through(era:
             options = ImportOptions(era=era)
             url = f"{address}/gateway"
             async with await from_mcp(url, "far", token, options=options) as imported:
-                assert [item.local_name for item in imported] == ["search", "schema", "call", "batch"]
+                assert [item.local_name for item in imported] == ["search", "schema", "call", "batch", "read"]
                 far = Registry(expose(item, access_control=AccessControl()) for item in imported)
                 assert await found(far) == ["remote/echo", "remote/fails", "remote/weather"]
                 await _answers_come_through(far)
@@ -84,7 +84,7 @@ async def test_a_remote_server_is_offered_again_and_its_errors_come_through(era:
 
 
 async def _answers_come_through(far: Registry) -> None:
-    described = (await far.call("far/schema", {"name": "remote/weather"}))["operation"]
+    described = (await far.call("far/schema", {"operation": "remote/weather", "outputs": True}))["operation"]
     assert described["output_schema"] == DECLARED["outputSchema"]
     answer = await far.call("far/call", {"operation": "remote/weather", "input": {}})
     assert answer == {"output": {"celsius": 4.5}}
@@ -107,9 +107,10 @@ async def _errors_come_through(far: Registry) -> None:
 async def _only_its_clients_see_anything(search: Any, call: Any) -> None:
     for capabilities in (Capabilities(), Capabilities().with_http_token("far", "hg_nobody-has-this")):
         context = OperationContext("r", capabilities=capabilities)
-        assert (await search.handler({}, context)).data == {"operations": []}
-        refused = await call.handler({"operation": "remote/echo"}, context)
-        assert refused.data["error"]["code"] == "NOT_FOUND"
+        for handler, value in ((search.handler, {}), (call.handler, {"operation": "remote/echo"})):
+            with pytest.raises(CallError) as refused:
+                await handler(value, context)
+            assert refused.value.code == "MCP_UNAUTHORIZED"
 
 
 async def test_a_client_that_is_not_named_sees_nothing(tmp_path: Path):
@@ -121,7 +122,7 @@ async def test_a_client_that_is_not_named_sees_nothing(tmp_path: Path):
         ):
             await until(lambda: remote.calls("tools/list"))
             context = OperationContext("r", capabilities=imported[0].capabilities)
-            assert (await imported[0].handler({}, context)).data == {"operations": []}
+            assert (await imported[0].handler({}, context)).data == {"operations": [], "total": 0}
             refused = await imported[2].handler({"operation": "remote/echo"}, context)
             assert refused.data["error"]["code"] == "NOT_FOUND"
             assert remote.calls("tools/call") == []

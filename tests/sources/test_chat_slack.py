@@ -6,7 +6,9 @@ import json
 
 from hypothesis import given, settings
 
+from headgate.sources.planning import detect
 from headgate.sources.registry import CHAT
+from headgate.sources.tables.source import TABLES
 from tests.sources.source_checks import check_all, hostile, rejects_of, rows_of, tree_with
 
 USERS = [
@@ -69,10 +71,26 @@ FILES = {
     "users.json": json.dumps(USERS),
     "channels.json": json.dumps(CHANNELS),
     "dms.json": json.dumps(DIRECT),
-    "integration_logs.json": "[]",
+    "integration_logs.json": '[{"user_id": "U1", "date": "1700000000"}]',
     "boat-club/2023-11-14.json": json.dumps(DAY),
     "D1/2023-11-14.json": json.dumps([{"user": "U1", "ts": "1700000300.000000", "text": "Only for you"}]),
 }
+
+
+def test_a_file_of_an_older_export_is_named_and_what_lies_beside_it_is_no_table():
+    old = [
+        {
+            "user": "U1",
+            "ts": "1488368000.000001",
+            "text": "See",
+            "subtype": "file_share",
+            "file": {"name": "a.png"},
+        }
+    ]
+    files = {**FILES, "boat-club/2017-03-01.json": json.dumps(old), "canvases.json": '[{"id": "F1"}]'}
+    assert [one["files"] for one in rows_of(CHAT, files)["messages"] if one["text"] == "See"] == [["a.png"]]
+    (export,) = detect(tree_with(files), [CHAT, TABLES])
+    assert {file.name for file in export.files} == files.keys()
 
 
 def test_people_and_channels_have_their_names():
@@ -126,7 +144,7 @@ def test_the_connection_is_named_by_the_workspace():
     assert [one.title for one in CHAT.detect(tree_with(FILES, label))] == ["Slack: Boat club"]
     nested = {f"{label}/{name}": content for name, content in FILES.items()}
     (found,) = CHAT.detect(tree_with(nested))
-    assert (found.title, len(found.files)) == ("Slack: Boat club", 5)
+    assert (found.title, len(found.files)) == ("Slack: Boat club", 6)
 
 
 def test_a_list_of_users_alone_is_no_export():

@@ -203,15 +203,26 @@ def test_chatgpt_gives_the_current_branch_in_order_and_marks_the_others():
     assert (output["tool_output"], thought["reasoning"], picture["text"]) == ("1", "Hm.", "Like this?")
 
 
+@pytest.mark.parametrize("leaf", [None, "gone"])
+def test_a_chatgpt_conversation_without_a_current_message_goes_on_to_its_newest(leaf):
+    unmarked = [{**CHATGPT[0], "current_node": leaf}]
+    rows, marked = (
+        rows_of(CONVERSATIONS, {"conversations.json": json.dumps(export)}) for export in (unmarked, CHATGPT)
+    )
+    assert rows == marked
+
+
 def test_a_ring_of_parents_ends():
     ring = [
         {
             **CHATGPT[0],
+            "current_node": current,
             "mapping": {"a": node("a", "b", "user", text("x")), "b": node("b", "a", "user", text("y"))},
         }
+        for current in ("a", None)
     ]
     rows = rows_of(CONVERSATIONS, {"conversations.json": json.dumps(ring)})
-    assert len(rows["messages"]) == 2
+    assert len(rows["messages"]) == 2 * 2
 
 
 def test_claude_messages_have_their_tools_and_the_text_of_attached_files():

@@ -42,7 +42,7 @@ NEW = {
     "Mail from Takeout": {"messages": 1, "threads": 1},
     "Calendar: Takeout": {"events": 7, "tasks": 1},
     "Contacts: Takeout": {"contacts": 4},
-    "Documents Takeout": {"documents": 1, "pages": 1},
+    "Documents: Takeout": {"documents": 1, "pages": 1},
     "Takeout: planks": {"planks": 2},
     "Google Keep": {"notes": 1},
     "Google activity: Maps": {"activities": 2},

@@ -72,9 +72,8 @@ EXPECTED: dict[Callers, dict[str, Outcome]] = {
     | {case: replace(outcome, status=401) for case, outcome in CONSENT_OVER.items()}
     | {"owner": REFUSED, "client": ADMITTED, "package": ADMITTED},
     Callers.HOLDERS: STRANGERS | dict.fromkeys((*CONSENT_OVER, *KINDS), ADMITTED),
-    # A caller whose token is not admitted has no identity there; what it may see is decided behind the edge.
-    Callers.GATEWAY_CLIENTS: dict.fromkeys((*STRANGERS, *KINDS), ADMITTED)
-    | {case: replace(outcome, status=None) for case, outcome in CONSENT_OVER.items()},
+    # What one that is admitted may call is decided behind the edge.
+    Callers.GATEWAY_CLIENTS: STRANGERS | CONSENT_OVER | dict.fromkeys(KINDS, ADMITTED),
     Callers.RESOURCE_SERVERS: dict.fromkeys(CASES, BASIC),
 }
 

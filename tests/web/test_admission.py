@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.audit.activity import Activity, LogFilter, conversations
+from headgate.audit.activity import Activity, LogFilter, by_day
 from headgate.model.ids import ConnectionId, GrantId
 from tests.auth.test_admission import token_for
 from tests.in_process import LocalProgram, local_program, record
@@ -268,5 +268,5 @@ async def test_refusals_that_were_only_counted_are_logged_at_the_end(tmp_path: P
             await program.get("/v1/streams", token)
     async with local_program(tmp_path) as program:
         log = Activity(program.services.ledger, program.services.home)
-        (found,) = conversations((await log.page(LogFilter(), before=None, limit=100)).reads)
+        (found,) = by_day((await log.page(LogFilter(), before=None, limit=100)).reads)
         assert found.refusals == 9

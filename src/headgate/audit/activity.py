@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 
 from headgate.audit import chain
-from headgate.audit.journal import ANSWERED, Disclosed, Disclosure
+from headgate.audit.journal import SENT, Disclosed, Disclosure, ShownRecord
 from headgate.home import Home
-from headgate.model.ids import ClientId, ConnectionId, FieldName, RecordId, StreamName
-from headgate.model.instants import iso
+from headgate.model.ids import ClientId, ConnectionId, FieldName, RecordId, RequestId, StreamName
+from headgate.model.instants import DAY_US, iso
 from headgate.model.ledger import AuditEntry
 from headgate.store.ledger.ledger import Ledger
 
@@ -92,11 +92,10 @@ def parts_of(
     ]
 
 
-#: Reads of one client with pauses shorter than this belong together.
-GAP_US = 10 * 60 * 1_000_000
 #: How much of the log is looked through for one page.
 _MOST_SCANNED = 5000
-_MCP = "mcp:"
+#: Lines of several processes come into the chain in batches: so much later than its neighbours may an entry stand.
+_SLACK_US = 60 * 60 * 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +106,12 @@ class LoggedRead:
     event: Disclosure
 
     @property
-    def shown(self) -> list[tuple[StreamName, tuple[FieldName, ...]]]:
-        """The streams and the fields of them that were shown; parts that differ in their records alone are one."""
-        return list(dict.fromkeys((part.stream, part.fields) for part in self.event.parts))
+    def shown(self) -> list[tuple[ConnectionId, StreamName, tuple[FieldName, ...]]]:
+        """The streams and the fields of them that were shown; parts that differ in their fields alone are one."""
+        fields: dict[tuple[ConnectionId, StreamName], dict[FieldName, None]] = {}
+        for part in self.event.parts:
+            fields.setdefault((part.connection_id, part.stream), {}).update(dict.fromkeys(part.fields))
+        return [(*place, tuple(names)) for place, names in fields.items()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,14 +132,19 @@ class LogFilter:
     only_refused: bool = False
     #: Whether the owner's own looks are shown as well.
     with_owner: bool = False
+    #: Microseconds since 1970; the end is left out.
+    since: int | None = None
+    until: int | None = None
 
     def takes(self, event: Disclosure) -> bool:
         """Return whether an entry is shown."""
         return (
             self.client_id in {None, event.client_id}
             and (self.stream is None or any(part.stream == self.stream for part in event.parts))
-            and (not self.only_refused or event.outcome != ANSWERED)
+            and (not self.only_refused or event.is_refused)
             and (self.with_owner or event.client_id is not None)
+            and (self.since is None or event.at >= self.since)
+            and (self.until is None or event.at < self.until)
         )
 
 
@@ -151,26 +158,33 @@ class LogPage:
 
 
 @dataclass(slots=True)
-class Conversation:
-    """Reads of one client that belong together."""
+class AgentDay:
+    """What one client read on one day, in UTC; the newest read first."""
 
     client_id: ClientId | None
+    #: Days since 1970.
+    day: int
     reads: list[LoggedRead] = field(default_factory=list[LoggedRead])
 
     @property
-    def began_at(self) -> int:
-        """When the first read was."""
-        return self.reads[-1].event.at
+    def first(self) -> LoggedRead:
+        """The first read of the day."""
+        return self.reads[-1]
 
     @property
-    def ended_at(self) -> int:
-        """When the last read was."""
-        return self.reads[0].event.at
+    def last(self) -> LoggedRead:
+        """The last read of the day."""
+        return self.reads[0]
 
     @property
-    def records(self) -> int:
-        """How many records were shown, counted each time."""
-        return sum(read.event.record_count for read in self.reads)
+    def records(self) -> list[ShownRecord]:
+        """The records that were shown, each once, those that were shown first before the others."""
+        return records_of(reversed(self.reads))
+
+    @property
+    def places(self) -> list[tuple[tuple[ConnectionId, StreamName], int]]:
+        """Of which streams they were, and how many of each; those with the most first."""
+        return Counter((connection, stream) for connection, stream, _ in self.records).most_common()
 
     @property
     def calls(self) -> int:
@@ -180,22 +194,14 @@ class Conversation:
     @property
     def refusals(self) -> int:
         """How many reads were refused."""
-        return sum(read.event.read_count for read in self.reads if read.event.outcome != ANSWERED)
+        return sum(read.event.read_count for read in self.reads if read.event.is_refused)
 
     @property
     def tools(self) -> list[tuple[str, int]]:
         """The tools and routes, the most used first."""
         counts: Counter[str] = Counter()
         for read in self.reads:
-            counts[read.event.via.removeprefix(_MCP)] += read.event.read_count
-        return counts.most_common()
-
-    @property
-    def streams(self) -> list[tuple[str, int]]:
-        """The streams, and how many records of each were shown."""
-        counts: Counter[str] = Counter()
-        for read in self.reads:
-            counts.update(read.event.stream_counts)
+            counts[read.event.via] += read.event.read_count
         return counts.most_common()
 
 
@@ -211,14 +217,43 @@ class Activity:
     async def page(self, chosen: LogFilter, *, before: int | None, limit: int) -> LogPage:
         """Read a part of the log; one that looks through much of it may hold less than the limit."""
         reads: list[LoggedRead] = []
+        ended: set[RequestId] = set()
+        if before is None and chosen.until is not None:
+            before = await self._place_of(chosen.until + _SLACK_US)
         entries = await self._ledger.newest(before, _MOST_SCANNED)
         for entry in entries:
             event = read_event(entry)
+            if chosen.since is not None and event.at < chosen.since - _SLACK_US:
+                return LogPage(tuple(reads), None)
+            if event.called is not msgspec.UNSET:
+                if event.outcome == SENT and event.request_id in ended:
+                    # The end of this call is on the page.
+                    continue
+                ended.add(event.request_id)
             if chosen.takes(event):
                 reads.append(LoggedRead(entry.seq, event))
                 if len(reads) == limit:
                     return LogPage(tuple(reads), entry.first)
         return LogPage(tuple(reads), entries[-1].first if len(entries) == _MOST_SCANNED else None)
+
+    async def between(self, first: int, last: int, chosen: LogFilter) -> tuple[LoggedRead, ...]:
+        """Read the entries from one number to another, in order."""
+        entries = await self._ledger.entries(first - 1, min(max(last - first + 1, 0), _MOST_SCANNED))
+        reads = (LoggedRead(entry.seq, read_event(entry)) for entry in entries if entry.seq <= last)
+        return tuple(read for read in reads if chosen.takes(read.event))
+
+    async def _place_of(self, at: int) -> int:
+        """Find where in the log a time is: the number of the first entry that is not before it."""
+        newest = await self._ledger.newest(None, 1)
+        low, high = 0, newest[0].seq + 1 if newest else 1
+        while low + 1 < high:
+            middle = (low + high) // 2
+            entries = await self._ledger.entries(middle - 1, 1)
+            if entries and entries[0].seq < high and read_event(entries[0]).at < at:
+                low = entries[0].seq
+            else:
+                high = middle
+        return high
 
     async def who_read(
         self, record_id: RecordId, stream: StreamName, connection_id: ConnectionId, *, limit: int
@@ -259,18 +294,25 @@ def _of_record(read: LoggedRead, parts: Sequence[Disclosed]) -> RecordRead:
     return RecordRead(read.seq, read.event, tuple(fields))
 
 
-def conversations(reads: Iterable[LoggedRead]) -> list[Conversation]:
-    """Group reads, given newest first, into conversations: one client, with short pauses."""
-    grouped: list[Conversation] = []
-    current: dict[ClientId | None, Conversation] = {}
+def by_day(reads: Iterable[LoggedRead]) -> list[AgentDay]:
+    """Group reads, given newest first, by client and day."""
+    grouped: dict[tuple[ClientId | None, int], AgentDay] = {}
     for read in reads:
-        client = read.event.client_id
-        known = current.get(client)
-        if known is None or known.began_at - read.event.at > GAP_US:
-            known = current[client] = Conversation(client)
-            grouped.append(known)
-        known.reads.append(read)
-    return grouped
+        client, day = read.event.client_id, read.event.at // DAY_US
+        grouped.setdefault((client, day), AgentDay(client, day)).reads.append(read)
+    return list(grouped.values())
+
+
+def records_of(reads: Iterable[LoggedRead]) -> list[ShownRecord]:
+    """Name the records that reads showed, each once."""
+    return list(
+        dict.fromkeys(
+            (part.connection_id, part.stream, record_id)
+            for read in reads
+            for part in read.event.parts
+            for record_id in part.record_ids
+        )
+    )
 
 
 #: The usual is taken from the days with reads among so many before.

@@ -21,6 +21,7 @@ import msgspec
 
 from headgate.errors import StorageFull, StorageReadOnly
 from headgate.home import Home, opening_reserve
+from headgate.model.grant import TokenKind
 from headgate.model.ids import (
     ClientId,
     ConnectionId,
@@ -43,6 +44,8 @@ _SUFFIX = ".journal"
 _FILE_BYTES = 1024 * 1024
 _encode = msgspec.json.Encoder().encode
 ANSWERED = "answered"
+#: The call of a remote tool is about to be sent. Its end is a second entry with the same request id.
+SENT = "sent"
 _BYTES_A_TOKEN = 4
 
 
@@ -69,6 +72,22 @@ def count_records(parts: Sequence[Disclosed]) -> int:
     return len({*parts[0].record_ids}) if len(parts) == 1 else len(shown_records(parts))
 
 
+class Called(msgspec.Struct, frozen=True):
+    """An operation of a remote server that a client called."""
+
+    operation: str
+    #: SHA-256 of the arguments as JSON with sorted keys; the log never has their values.
+    arguments_digest: str
+
+
+class AskedFor(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a refused read asked for, of the names that the home has: what else a caller writes is not logged."""
+
+    streams: tuple[StreamName, ...] = ()
+    connection_id: ConnectionId | None = None
+    fields: tuple[FieldName, ...] = ()
+
+
 class Disclosure(msgspec.Struct, frozen=True):
     """One read: who asked, through which tool or route, and what the answer held."""
 
@@ -89,8 +108,17 @@ class Disclosure(msgspec.Struct, frozen=True):
     words: str | msgspec.UnsetType = msgspec.UNSET
     #: How many refusals it stands for, where there were too many to log each; otherwise the entry has no such member.
     refusals: int | msgspec.UnsetType = msgspec.UNSET
+    #: What a refused read asked for; where that is not known the entry has no such member.
+    asked: AskedFor | msgspec.UnsetType = msgspec.UNSET
     #: SHA-256 of the file that pruned entries were moved to; only the line that stands for them has it.
     file_digest: str | msgspec.UnsetType = msgspec.UNSET
+    #: What was called through the gateway; a read has no such member.
+    called: Called | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether nothing was answered but an error."""
+        return self.outcome not in {ANSWERED, SENT}
 
     @property
     def tokens(self) -> int:
@@ -112,6 +140,13 @@ class Disclosure(msgspec.Struct, frozen=True):
     def read_count(self) -> int:
         """How many reads it stands for."""
         return 1 if self.refusals is msgspec.UNSET else self.refusals
+
+
+def owner_event(
+    at: int, request_id: RequestId, via: str, *, outcome: str = ANSWERED, parts: tuple[Disclosed, ...] = ()
+) -> Disclosure:
+    """Describe what the owner saw or did."""
+    return Disclosure(at, request_id, TokenKind.OWNER.value, None, (), None, via, outcome, parts=parts)
 
 
 class Discloser(Protocol):

@@ -1,4 +1,4 @@
-"""The disclosure log: conversations in sentences, every entry, export and check."""
+"""The disclosure log: a line for each agent and day, every entry, export and check."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
-from headgate.audit.activity import Alarm, Conversation, LogFilter, conversations
+from headgate.audit.activity import Alarm, LogFilter, by_day
 from headgate.console.formatting import counted, day, number
+from headgate.console.lines import source_names
 from headgate.console.pages import Frame, OwnerRequest, View, page, part
 from headgate.model.ids import client_id, stream_name
-from headgate.model.instants import DAY_US
+from headgate.model.instants import DAY_US, instant
 from headgate.sources.formats.texts import safe_cell
 from headgate.web.replies import NO_CONTENT, NO_STORE, HttpReply
 from headgate.wiring import Services
 
 _PAGE = 200
-_STREAMS_NAMED = 3
-_TOOLS_NAMED = 3
+PATH = "/console/activity"
+#: What the page and the export are narrowed by.
+_CHOICES = ("client", "stream", "only", "since", "until")
 _COLUMNS = (
     "seq", "at", "client", "via", "outcome", "records", "bytes", "streams", "fields", "reads", "words",
 )  # fmt: skip
@@ -34,7 +36,7 @@ async def show(console: Services, request: OwnerRequest) -> HttpReply:
         # Nothing is replaced: what a person reads stays where it is, and is not read out again.
         return HttpReply(status=NO_CONTENT, headers=(NO_STORE,))
     if request.is_partial:
-        return part("conversations.html", request, view)
+        return part("days.html", request, view)
     return page("activity.html", Frame("Activity", request, "activity"), view)
 
 
@@ -57,7 +59,7 @@ async def export(console: Services, request: OwnerRequest) -> HttpReply:
     """Send the log, filtered like the page: one JSON object a line, or a table."""
     await console.pump.flush()
     # Without a filter everything is sent, also the owner's looks.
-    is_filtered = any(request.query.get(name) for name in ("client", "stream", "only"))
+    is_filtered = any(request.query.get(name) for name in _CHOICES)
     chosen = _filter(request) if is_filtered else None
     if request.query.get("format") == "csv":
         rows = console.activity.export(_table_rows, chosen)
@@ -106,75 +108,45 @@ def alarm_words(alarm: Alarm, names: Mapping[str, str]) -> str:
     )
 
 
-def conversation_line(conversation: Conversation, names: Mapping[str, str]) -> View:
-    """Describe a conversation in a sentence."""
-    who = (
-        "You" if conversation.client_id is None else names.get(conversation.client_id, conversation.client_id)
-    )
-    streams = [f"{count} of {name}" for name, count in conversation.streams if count][:_STREAMS_NAMED]
-    more = len([1 for _, count in conversation.streams if count]) - len(streams)
-    what = ", ".join(streams) + (f" and {counted(more, 'other stream')}" if more > 0 else "")
-    tools = ", ".join(name for name, _ in conversation.tools[:_TOOLS_NAMED])
-    times = counted(conversation.calls, "time")
-    if conversation.records:
-        sentence = f"read {counted(conversation.records, 'record')} ({what}) in {counted(conversation.calls, 'call')}: {tools}."
-    elif conversation.refusals == conversation.calls:
-        sentence = f"asked {times} and was refused."
-    else:
-        sentence = f"asked {times} and saw no record: {tools}."
-    return View(
-        who=who,
-        sentence=sentence,
-        began_at=conversation.began_at,
-        ended_at=conversation.ended_at,
-        refusals=conversation.refusals,
-        reads=tuple(conversation.reads),
-    )
-
-
 def _filter(request: OwnerRequest) -> LogFilter:
-    client, stream, only = (request.query.get(name) for name in ("client", "stream", "only"))
+    query = request.query
+    client, stream, only = (query.get(name) for name in ("client", "stream", "only"))
+    since, until = (instant(query.get(name)) for name in ("since", "until"))
     return LogFilter(
         client_id(client) if client else None,
         stream_name(stream) if stream else None,
         only_refused=only == "refused",
         with_owner=only == "all",
+        since=since,
+        # The last day is a day to look at as well.
+        until=None if until is None else until + DAY_US,
     )
 
 
 async def _view(
     console: Services, request: OwnerRequest, verdict: str = "", *, is_whole: bool = True
 ) -> View:
-    query = request.query
-    client, stream, only = query.get("client"), query.get("stream"), query.get("only")
-    before = query.number("before")
+    before = request.query.number("before")
     log = await console.activity.page(_filter(request), before=before, limit=_PAGE)
-    chosen_texts = {
-        name: text for name, text in (("client", client), ("stream", stream), ("only", only)) if text
-    }
-    older = (
-        None
-        if log.before is None
-        else f"/console/activity?{urlencode({**chosen_texts, 'before': log.before})}"
-    )
+    chosen = {name: text for name in _CHOICES if (text := request.query.get(name))}
+    older = None if log.before is None else f"{PATH}?{urlencode({**chosen, 'before': log.before})}"
     newest = log.reads[0].seq if log.reads else 0
-    names = await console.clients.names()
     clients = await console.clients.overview()
+    names = await console.clients.names()
     alarms = await console.clients.alarms(console.settings.alarm_factor)
     return View(
-        lines=tuple(conversation_line(conversation, names) for conversation in conversations(log.reads)),
+        days=by_day(log.reads),
+        names=names,
+        sources=await source_names(console),
         clients=tuple((overview.client_id, overview.name) for overview in clients),
-        client=client,
-        stream=stream,
-        only=only,
+        chosen={**dict.fromkeys(_CHOICES, ""), **chosen},
+        is_filtered=bool(chosen),
         older_path=older,
         alarms=tuple(alarm_words(alarm, names) for alarm in alarms),
         alarm_factor=console.settings.alarm_factor,
-        export_query=urlencode(chosen_texts),
+        export_query=urlencode(chosen),
         newest=newest,
-        live_path=""
-        if before is not None
-        else f"/console/activity?{urlencode({**chosen_texts, 'newest': newest})}",
+        live_path="" if before is not None else f"{PATH}?{urlencode({**chosen, 'newest': newest})}",
         verdict=verdict,
         is_whole=is_whole,
     )

@@ -21,6 +21,12 @@ def counted(value: int, noun: str, plural: str = "") -> str:
     return f"{number(value)} {noun if value == 1 else plural or noun + 's'}"
 
 
+def of_kind(value: int, stream: str) -> str:
+    """Write a number of records of a stream, whose name is a plural."""
+    singular = f"{stream[:-3]}y" if stream.endswith("ies") else stream.removesuffix("s")
+    return counted(value, singular, stream)
+
+
 def size(value: float) -> str:
     """Write a number of bytes."""
     amount, unit = float(value), 0
@@ -69,4 +75,4 @@ def ago(at: int, now: int) -> str:
 
 
 #: The functions that templates may use by name.
-FILTERS = ("ago", "clock", "counted", "day", "minute", "number", "size", "span")
+FILTERS = (ago, clock, counted, day, minute, number, of_kind, size, span)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from headgate.audit.activity import Alarm, LogFilter, conversations
+from headgate.audit.activity import Alarm, LogFilter, by_day
 from headgate.auth.clients import ClientOverview, GrantOverview
-from headgate.console.activity import alarm_words, conversation_line
+from headgate.console.activity import alarm_words
 from headgate.console.agents import agent_path
 from headgate.console.chart import reads_chart
 from headgate.console.formatting import counted, day
+from headgate.console.lines import source_names
 from headgate.console.pages import Frame, OwnerRequest, View, page
 from headgate.console.records import connection_cards
 from headgate.model.instants import DAY_US
@@ -45,9 +46,9 @@ async def show(console: Services, request: OwnerRequest) -> HttpReply:
             *_alarms(alarms, names),
             *_attention(clients, now),
         ),
-        latest=tuple(
-            conversation_line(conversation, names) for conversation in conversations(log.reads)[:_LATEST]
-        ),
+        latest=by_day(log.reads)[:_LATEST],
+        names=names,
+        sources=await source_names(console),
         has_clients=bool(clients),
         now=now,
     )

@@ -186,12 +186,14 @@ def _sampled(stream: Mapping[str, Any]) -> View:
     ordered = sorted((column["name"] for column in stream["columns"]), key=lambda name: name == MADE_KEY)
     columns = tuple(ordered[:_COLUMNS_SHOWN])
     rows = (tuple(_cell(row.get(name)) for name in columns) for row in stream["rows"][:_ROWS_SHOWN])
-    return View(name=stream["label"] or stream["stream"], records=None, columns=columns, rows=tuple(rows))
+    return View(
+        name=stream["label"] or stream["stream"], records=None, known=0, columns=columns, rows=tuple(rows)
+    )
 
 
 def _imported(imported: Mapping[str, Any]) -> View:
     streams = tuple(
-        View(name=name, records=count["accepted"], columns=(), rows=())
+        View(name=name, records=count["added"], known=count["known"], columns=(), rows=())
         for name, count in imported["streams"].items()
     )
     return View(

@@ -13,7 +13,7 @@ from typing import Any, TypedDict, TypeVarTuple, Unpack
 import msgspec
 from msgspec.structs import replace
 
-from headgate.audit.journal import ANSWERED, Disclosed, Disclosure, count_records
+from headgate.audit.journal import ANSWERED, AskedFor, Disclosed, Disclosure, count_records
 from headgate.errors import BlobNotFound, HeadgateError, ResourceServerUnreachable
 from headgate.model.grant import TokenKind
 from headgate.model.ids import ConnectionId, StreamName
@@ -32,6 +32,7 @@ from headgate.model.warning import ReadWarning, WarningCode
 from headgate.policy.decide import decide_blob
 from headgate.reading import records, schema
 from headgate.reading.aggregate import aggregate
+from headgate.reading.asked_for import asked_for
 from headgate.reading.home import CurrentRead, PageForm, ReadableHome, ReadContext, Served, only
 from headgate.reading.port import BlobAnswer, ReadAnswer, ShowRecord
 from headgate.reading.search import search
@@ -113,7 +114,7 @@ class LocalResourceServer(msgspec.Struct):
             file = only(allowance, decision.scopes, blobs, lambda: BlobNotFound(param="blob_id"))
             await home.budgets.take(access, 1)
         except HeadgateError as refusal:
-            self._disclose(refusal.code)
+            await self._refuse(refusal, query)
             raise
         size = (file.size_bytes if end is None else end) - start
         disclosed = Disclosed(file.connection_id, file.stream, (file.field,), (file.record_id,))
@@ -152,11 +153,20 @@ class LocalResourceServer(msgspec.Struct):
                     read = CurrentRead(home, context, await home.decisions(context.access), taken)
                     served = await serve(read, *arguments)
         except HeadgateError as refusal:
-            self._disclose(refusal.code, words=words)
+            await self._refuse(refusal, *arguments[:1], words=words)
             raise
         content = served.content or _encode(served.body)
         self._disclose(ANSWERED, len(content), served.shown, words)
         return ReadAnswer(content, context.request_id, served.body)
+
+    async def _refuse(
+        self, refusal: HeadgateError, query: object = None, words: str | msgspec.UnsetType = msgspec.UNSET
+    ) -> None:
+        """Log a refusal, with what was asked for of what the home has."""
+        asked: AskedFor | msgspec.UnsetType = msgspec.UNSET
+        with suppress(HeadgateError):
+            asked = asked_for(await self._home.catalog(), query) or msgspec.UNSET
+        self._disclose(refusal.code, words=words, asked=asked)
 
     def _logged(self, words: str | None) -> str | msgspec.UnsetType:
         """Return what the log holds of the words of a query, if the owner wants it to."""
@@ -175,6 +185,7 @@ class LocalResourceServer(msgspec.Struct):
         size_bytes: int = 0,
         parts: tuple[Disclosed, ...] = (),
         words: str | msgspec.UnsetType = msgspec.UNSET,
+        asked: AskedFor | msgspec.UnsetType = msgspec.UNSET,
     ) -> None:
         access = self._context.access
         who = (access.token_kind, access.client_id, access.grant_ids, access.package_id)
@@ -191,6 +202,7 @@ class LocalResourceServer(msgspec.Struct):
                 parts,
                 # The owner knows what the owner looked for.
                 msgspec.UNSET if who[1] is None else words,
+                asked=asked,
             )
         )
 

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from headgate.audit.journal import ANSWERED, Disclosed, Disclosure, disclosed
+from headgate.audit.journal import Disclosed, disclosed, owner_event
 from headgate.model.declaration import LineFields
 from headgate.model.grant import Access, AccessMode, Grant, StreamGrant, TokenKind
 from headgate.model.ids import ClientId, ConnectionId, FieldName, GrantId, RequestId, StreamName, SubjectId
@@ -72,19 +72,7 @@ async def preview(
             stream_preview, parts = await _stream(services, scope, granted, term)
             previews.append(stream_preview)
             disclosures += parts
-    services.discloser.write(
-        Disclosure(
-            at=services.clock(),
-            request_id=request_id,
-            token_kind=TokenKind.OWNER.value,
-            client_id=None,
-            grant_ids=(),
-            package_id=None,
-            via=via,
-            outcome=ANSWERED,
-            parts=tuple(disclosures),
-        )
-    )
+    services.discloser.write(owner_event(services.clock(), request_id, via, parts=tuple(disclosures)))
     return tuple(previews)
 
 

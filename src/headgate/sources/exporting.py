@@ -258,6 +258,10 @@ async def _export_native(files: NativeFiles, chosen: Mapping[StreamName, StreamD
 def _make(directory: Path) -> None:
     try:
         directory.mkdir(mode=0o700)
+    except FileNotFoundError:
+        raise InvalidRequest(
+            f"There is no directory {directory.parent}.", hint="Create it first, or choose another one."
+        ) from None
     except OSError as error:
         raise InvalidRequest(f"{directory}: {error.strerror}.", hint="Give a new directory.") from None
 

@@ -8,7 +8,6 @@ _ADVICE = {
     ".pst .ost .olm": "mail of Outlook; export it as .mbox or .eml, for example with Thunderbird or readpst",
     ".numbers": "a table of Numbers; export it as CSV or Excel",
     ".pages .key": "a document of Pages or Keynote; export it as PDF",
-    ".msg": "a message of Outlook; save it as .eml, or drag it into Thunderbird",
     ".doc .ppt .dot .pps": "an old document of Office; save it as PDF, or in the newer format ending in x",
     ".one .onepkg": "notes of OneNote; export them as PDF or Word",
     ".kml .kmz": "places or a track of Google Earth; save it as GPX",

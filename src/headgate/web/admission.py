@@ -171,7 +171,7 @@ class Callers(StrEnum):
     AGENTS = "agents"
     #: Any token that is valid by itself, even one whose grant has ended.
     HOLDERS = "holders"
-    #: Everyone; an invalid token is treated as anonymous.
+    #: The holder of a token for the gateway, or a client's token; what each may call is judged later.
     GATEWAY_CLIENTS = "gateway_clients"
     #: A resource server that knows the introspection password.
     RESOURCE_SERVERS = "resource_servers"
@@ -246,7 +246,7 @@ class EdgeAdmission:
     async def _admit_gateway_client(self, context: RequestContext) -> None:
         token = context.headers.bearer
         if token is None:
-            return
+            raise AuthenticationFailed("No bearer token was sent.")
         self._limits.check_rate(token)
         callers = self._gateway_callers
         context.gateway_caller = None if callers is None else await callers.holder(token)
@@ -256,10 +256,12 @@ class EdgeAdmission:
             context.access = await self._admission.admit(token, context.route)
         except AuthenticationFailed:
             self._limits.count_failed_token(context.client_address, token)
+            raise
         except HeadgateError as error:
             await self._admission.note_refusal(
                 token, error.code, context.route, request_id=context.request_id
             )
+            raise
 
     def _admit_resource_server(self, context: RequestContext) -> None:
         authorization = context.headers.values.get(b"authorization")

@@ -11,8 +11,8 @@ import uvicorn
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 
-from headgate.mcp.gateway.answers import INSTRUCTIONS, TOOLS
 from headgate.mcp.gateway.server import gateway_app, to_mcp
+from headgate.mcp.gateway.tools import INSTRUCTIONS, TOOLS
 from headgate.operations.envelope import mcp_envelope
 from headgate.operations.registration import expose
 from headgate.operations.spec import AccessControl, Identity
@@ -77,12 +77,12 @@ async def client(url, mode, authorization=None):
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
-async def test_a_client_of_either_era_sees_four_tools_and_uses_them(mode):
+async def test_a_client_of_either_era_sees_five_tools_and_uses_them(mode):
     async with serving() as url, client(url, mode) as connected:
         listed = await connected.list_tools()
-        assert [tool.name for tool in listed.tools] == ["search", "schema", "call", "batch"]
+        assert [tool.name for tool in listed.tools] == ["search", "schema", "call", "batch", "read"]
         assert [tool.input_schema for tool in listed.tools] == [tool["inputSchema"] for tool in TOOLS]
-        assert [tool.output_schema for tool in listed.tools] == [tool["outputSchema"] for tool in TOOLS]
+        assert [tool.output_schema for tool in listed.tools] == [tool.get("outputSchema") for tool in TOOLS]
         found = await connected.call_tool("search", {"query": "who"})
         assert [one["id"] for one in found.structured_content["operations"]] == ["ns/who"]
         called = await connected.call_tool("call", {"operation": "ns/who"})

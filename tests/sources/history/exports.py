@@ -35,6 +35,20 @@ SAFARI = """CREATE TABLE history_items(id INTEGER PRIMARY KEY, url TEXT);
 CREATE TABLE history_visits(id INTEGER PRIMARY KEY, history_item INTEGER, visit_time REAL, title TEXT);
 INSERT INTO history_items VALUES (1, 'https://mill.example/a');
 INSERT INTO history_visits VALUES (1, 1, 794044800.5, 'Mill');"""
+OLD_FIREFOX_PHONE = """CREATE TABLE bookmarks(_id INTEGER PRIMARY KEY, url TEXT);
+CREATE TABLE history(_id INTEGER PRIMARY KEY, title TEXT, url TEXT NOT NULL, date INTEGER, guid TEXT NOT NULL);
+CREATE TABLE remote_devices(_id INTEGER PRIMARY KEY);
+CREATE TABLE visits(_id INTEGER PRIMARY KEY, history_guid TEXT NOT NULL, date INTEGER NOT NULL);
+INSERT INTO history VALUES (1, 'Mill', 'https://mill.example/', 1400000000000, 'g');
+INSERT INTO visits VALUES (1, 'g', 1400000000000000), (2, 'g', 1400000005000000), (3, 'gone', 1);"""
+QUTEBROWSER = """CREATE TABLE History(url TEXT NOT NULL, title TEXT NOT NULL, atime INTEGER NOT NULL, redirect BOOLEAN);
+CREATE TABLE CompletionHistory(url TEXT UNIQUE, title TEXT, last_atime INTEGER);
+INSERT INTO History VALUES ('https://mill.example/', 'Mill', 1400000000, 0);"""
+#: What an entry of Spotify says of what was played.
+SPOTIFY_NAMES = (
+    *("master_metadata_track_name", "master_metadata_album_artist_name", "spotify_track_uri"),
+    *("episode_name", "episode_show_name"),
+)
 SPOTIFY_OLD = [
     {"endTime": "2026-03-01 08:00", "artistName": "The Sluices", "trackName": "Gate", "msPlayed": 0},
     {"endTime": "2026-03-01 08:00", "artistName": "The Sluices", "trackName": "Gate", "msPlayed": 0},

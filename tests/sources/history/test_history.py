@@ -6,7 +6,18 @@ from hypothesis import given, settings, strategies as st
 
 from headgate.sources.protocol import Certainty, Recognised
 from headgate.sources.registry import HISTORY
-from tests.sources.history.exports import CHROME, FILES, GPX, HEALTH, VARIANTS, database
+from tests.sources.history.exports import (
+    CHROME,
+    FILES,
+    GPX,
+    HEALTH,
+    OLD_FIREFOX_PHONE,
+    QUTEBROWSER,
+    SPOTIFY_NAMES,
+    SPOTIFY_NEW,
+    VARIANTS,
+    database,
+)
 from tests.sources.reading import check_resume, input_file, read_all, rejects_of, rows_of, stored, tree_from
 
 
@@ -75,6 +86,22 @@ def test_visits_of_firefox_and_safari_are_read():
     )
 
 
+@pytest.mark.parametrize(
+    ("tables", "browser", "visited_at"),
+    [
+        (CHROME.replace(", visit_duration INTEGER", "").replace("00, 2500000)", "00)").replace(", 0)", ")"),
+         "chrome", "2026-03-02T00:00:00Z"),
+        (OLD_FIREFOX_PHONE, "firefox", "2014-05-13T16:53:20Z"),
+        (QUTEBROWSER, "qutebrowser", "2014-05-13T16:53:20Z"),
+    ],
+)  # fmt: skip
+def test_histories_of_older_and_rarer_browsers_are_read_under_any_name(tables, browser, visited_at):
+    (found,) = HISTORY.detect(tree_from({"copy.sqlite": database(tables)}))
+    visit = rows_of(read_all(HISTORY, found))[0]
+    assert (visit["browser"], visit["visited_at"], visit.get("seconds")) == (browser, visited_at, None)
+    assert visit["title"] == ("Locks" if browser == "chrome" else "Mill")
+
+
 def test_a_view_in_the_place_of_a_table_is_never_run():
     endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x AS id, 'u' AS url, 't' AS title FROM n"
     hostile = database(f"{CHROME} DROP TABLE urls; CREATE VIEW urls AS {endless};")
@@ -112,6 +139,39 @@ def test_listens_are_read_and_equal_ones_both_stay():
         }
     ]
     assert (episode["title"], episode["artist"], episode["kind"]) == ("Weirs", "Water talk", "episode")
+
+
+def test_plays_without_any_name_are_no_fault_of_the_file():
+    nameless = {**SPOTIFY_NEW[0], **dict.fromkeys(SPOTIFY_NAMES)}
+    items = read_anyway("Streaming_History_Audio_2026.json", msgspec.json.encode([nameless, *SPOTIFY_NEW]))
+    assert (len(rows_of(items)), rejects_of(items)) == (2, [])
+    untimed = msgspec.json.encode([{**nameless, "ts": None}])
+    assert len(rejects_of(read_anyway("Streaming_History_Audio_2026.json", untimed))) == 1
+
+
+def test_sleep_and_stays_have_the_clock_of_the_place():
+    sleep = read_anyway("export.xml", HEALTH.replace(b"+0100", b"+0900"))
+    assert {row["started_at"][-6:] for row in rows_of(sleep, "measurements")} == {"+09:00"}
+    stay = {
+        "startTime": "2026-03-01T23:05:00.000+09:00",
+        "endTime": "2026-03-02T07:05:00.000+09:00",
+        "visit": {"topCandidate": {"semanticType": "UNKNOWN", "placeLocation": {"latLng": "35.1°, 139.1°"}}},
+    }
+    items = read_anyway("Timeline.json", msgspec.json.encode({"semanticSegments": [stay]}))
+    (place,) = rows_of(items, "places")
+    assert (place["started_at"], place["ended_at"]) == (
+        "2026-03-01T23:05:00+09:00",
+        "2026-03-02T07:05:00+09:00",
+    )
+    assert (place["name"], place.get("kind")) == ("Place", None)
+    in_utc = msgspec.json.encode(
+        {
+            "semanticSegments": [
+                {**stay, "startTime": "2026-03-01T14:05:00Z", "endTime": "2026-03-01T22:05:00Z"}
+            ]
+        }
+    )
+    assert rows_of(read_anyway("Timeline.json", in_utc), "places")[0]["id"] == place["id"]
 
 
 def test_videos_and_searches_are_read():
@@ -198,15 +258,15 @@ def test_measurements_and_workouts_are_read():
             "kind": "heart rate",
             "value": 61.5,
             "unit": "count/min",
-            "started_at": "2026-03-01T08:00:00Z",
-            "ended_at": "2026-03-01T08:00:00Z",
+            "started_at": "2026-03-01T09:00:00+01:00",
+            "ended_at": "2026-03-01T09:00:00+01:00",
             "origin": "Watch",
         },
         {
             "kind": "sleep analysis",
             "state": "sleep analysis asleep deep",
-            "started_at": "2026-03-01T00:00:00Z",
-            "ended_at": "2026-03-01T01:00:00Z",
+            "started_at": "2026-03-01T01:00:00+01:00",
+            "ended_at": "2026-03-01T02:00:00+01:00",
             "origin": "Watch",
         },
     ]

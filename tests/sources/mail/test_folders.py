@@ -64,10 +64,32 @@ def test_a_message_in_a_maildir_may_have_any_name(tmp_path):
         tmp_path / "Lists",
         **{"cur/mail1": LETTER, "cur/b.eml": ANSWER, "cur/readme": b"Note: no mail\n\nhello"},
     )
-    assert {(row["folder"], row["subject"]) for row in rows_of(tmp_path)} == {
-        ("Lists", "The bridge"),
-        ("Lists", "Re: The bridge"),
+    assert {(row["folder"], row["subject"], row["is_read"]) for row in rows_of(tmp_path)} == {
+        ("Lists", "The bridge", False),
+        ("Lists", "Re: The bridge", None),
     }
+
+
+def test_messages_beside_the_directories_of_a_maildir_and_those_of_mh_are_read(tmp_path):
+    letters = [LETTER.replace(b"planks", b"planks %d" % number) for number in range(5)]
+    write(
+        tmp_path / "Lists",
+        **{
+            "cur/1700000000.M1P1.host:2,S": letters[0],
+            "lost+found/1220863042.12663_1": letters[1],
+            "archive/12": letters[2],
+            "atomic": letters[3],
+            "tmp/unfinished": letters[4],
+            "readme": b"From: what I know\n\nSubject: none",
+            "letter.log": letters[4],
+        },
+    )
+    assert [(row["folder"], row["is_read"]) for row in rows_of(tmp_path / "Lists")] == [
+        ("archive", None),
+        (None, None),
+        ("Inbox", True),
+        ("lost+found", None),
+    ]
 
 
 def test_single_messages_are_read_with_their_directory_as_folder(tmp_path):

@@ -95,6 +95,8 @@ def test_html_is_read_as_text_where_there_is_no_plain_part(tmp_path):
         (b"Date: yesterday\nReceived: by a.example; Wed, 4 Mar 2026 11:00:00 +0100", "2026-03-04T10:00:00Z"),
         (b"Date: Tue, 3 Mar 99999 10:00:00 +0000", "2026-03-03T10:00:00Z"),
         (b"Date: ", "2026-03-03T10:00:00Z"),
+        (b"Date: 2012-12-08 00:48", "2012-12-08T00:48:00Z"),
+        (b"Date: 2012-12-08T00:48:11+02:00", "2012-12-07T22:48:11Z"),
     ],
 )
 def test_a_message_has_a_time_from_its_date_a_server_or_the_line_before_it(tmp_path, line, moment):
@@ -117,6 +119,8 @@ def test_a_message_without_any_time_has_none_and_is_no_reject(tmp_path):
         (b"Subject: broken =?utf-8?b?####?= word", "broken word"),
         (b"Subject: a\x00b", "a\ufffdb"),
         ("Subject: Brücke =?iso-8859-1?q?f=FCr?= alle".encode(), "Brücke für alle"),
+        (b"Subject: =?iso-8859-1?Q?Fr\xfchling und?= =?iso-8859-1?Q?_mehr?=", "Frühling und mehr"),
+        ("Subject: =?utf-8?Q?Früh=C3=BCbung?=".encode(), "Frühübung"),
     ],
 )
 def test_subjects_are_read_in_every_encoding(tmp_path, line, subject):
@@ -203,6 +207,13 @@ def test_people_in_a_header_that_breaks_the_rules_are_found(tmp_path):
         (b"jdoe at example.org (John Doe)", ["John Doe <jdoe@example.org>"]),
         (b"a@x.org (Bo (junior)), Ada (at work) <b@x.org>", ["Bo (junior) <a@x.org>", "Ada <b@x.org>"]),
         (b"Bo <bo(his)@x.org(host)>", ["Bo <bo@x.org>"]),
+        (
+            b"A Group(Some people)\n :Chris <c@(a host.)x.org>,joe@x.org, Jo <jo@x.org> (my \\) friend); (the end)",
+            ["Chris <c@x.org>", "joe@x.org", "Jo <jo@x.org>"],
+        ),
+        (b"(Empty list)(start)Undisclosed recipients  :(nobody(that I know))  ;", []),
+        (b'"Ada (at work)" <ada@x.org>, (a @ x <b@x.org>', ["Ada (at work) <ada@x.org>", "(a @ x <b@x.org>"]),
+        (b"=?iso-8859-1?Q?J\xf6rg?= <j@x.org>, b@x.org", ["Jörg <j@x.org>", "b@x.org"]),
         (b"undisclosed-recipients:;", []),
         (b"Undisclosed recipients: ;", []),
     ],
@@ -215,3 +226,9 @@ def test_a_file_read_twice_gives_the_same_rows(tmp_path):
     path = tmp_path / "Inbox.mbox"
     path.write_bytes(mbox(LETTER, ANSWER))
     assert items_of(path) == items_of(path)
+
+
+@pytest.mark.parametrize("kind", [b"text", b"text; charset=utf-8", b""])
+def test_a_body_whose_type_has_only_one_word_is_the_text_of_the_message(tmp_path, kind):
+    message = read_one(tmp_path, with_header(b"Content-Type: " + kind))
+    assert (message["body"], message["has_attachments"]) == (read_one(tmp_path, LETTER)["body"], False)

@@ -354,6 +354,14 @@ def test_a_value_that_repeats_counts_every_time():
     assert "day" not in stream["query"]["search"]["lexical_fields"]
 
 
+def test_a_birthday_is_not_when_a_row_was_written():
+    lines = [f"{number},196{number}-02-18,200{number}-08-14" for number in range(1, 9)]
+    stream = stream_of({"a.csv": "\n".join(["id,BirthDate,HireDate", *lines])})
+    assert stream["consent_time_field"] == "HireDate"
+    only = stream_of({"a.csv": "\n".join(["id,Geburtstag", *(line.rpartition(",")[0] for line in lines)])})
+    assert only["consent_time_field"] == "Geburtstag"
+
+
 # Headers and values as people have them
 
 

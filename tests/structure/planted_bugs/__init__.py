@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.structure.planted_bugs import (
     attacks,
+    console,
     counting,
     edges,
     entrypoint,
@@ -37,6 +38,7 @@ BUGS = (
     *files.BUGS,
     *formats.BUGS,
     *attacks.BUGS,
+    *console.BUGS,
     *counting.BUGS,
     *servers.BUGS,
     *promises.BUGS,

@@ -79,7 +79,7 @@ BUGS = (
     Bug(
         "tests/console/test_lists.py::test_a_list_shows_when_who_how_much_and_what_as_answers_do",
         "the owner's lists do not say how much",
-        "src/headgate/console/records.py",
+        "src/headgate/console/lines.py",
         'amount=line.get("amount", ""),',
         'amount="",',
     ),

@@ -7,6 +7,8 @@ from tests.structure.planted import Bug
 _SOURCES = "src/headgate/sources"
 _WHATSAPP = "tests/sources/test_chat_whatsapp.py"
 _CALENDAR = "tests/sources/test_calendar.py"
+_CONTACTS = "tests/sources/test_contacts_account.py"
+_OUTLOOK = "tests/sources/mail/test_outlook.py"
 
 BUGS = (
     Bug(
@@ -21,15 +23,90 @@ BUGS = (
         "tests/sources/mail/test_folders.py::test_a_message_in_a_maildir_may_have_any_name",
         "a mail of a Maildir is passed over for its name",
         f"{_SOURCES}/mail/mbox.py",
-        "(_MAILDIR_NAME.fullmatch(path.name) or _is_message(file))",
+        "(_MAILDIR_NAME.fullmatch(path.name) or _mail_headers(file))",
         "_MAILDIR_NAME.fullmatch(path.name)",
     ),
     Bug(
         "tests/sources/mail/test_messages.py::test_people_in_old_forms_have_their_names",
         "a name behind an address is lost",
         f"{_SOURCES}/mail/parsing.py",
-        "return _named(people, headers.get(name, ())) if people",
-        "return people if people",
+        "return _named(people or _loose_people(plain), values)",
+        "return (people or _loose_people(plain))",
+    ),
+    Bug(
+        "tests/sources/mail/test_messages.py::test_people_in_old_forms_have_their_names",
+        "a comment inside an address is taken for its letters",
+        f"{_SOURCES}/mail/parsing.py",
+        'return value if depth else "".join(outside)',
+        "return value",
+    ),
+    Bug(
+        "tests/sources/mail/test_messages.py::test_subjects_are_read_in_every_encoding",
+        "a raw byte in an encoded word is dropped",
+        f"{_SOURCES}/mail/parsing.py",
+        "return self.mended.get(name) or unfolded(self.header(name))",
+        "return unfolded(self.header(name))",
+    ),
+    Bug(
+        "tests/sources/mail/test_messages.py"
+        "::test_a_body_whose_type_has_only_one_word_is_the_text_of_the_message",
+        "the body of an old message is a file without a name",
+        f"{_SOURCES}/mail/parsing.py",
+        'if name or "/" in kind:',
+        "if True:",
+    ),
+    Bug(
+        "tests/sources/mail/test_folders.py"
+        "::test_messages_beside_the_directories_of_a_maildir_and_those_of_mh_are_read",
+        "what is being delivered to a Maildir is read",
+        f"{_SOURCES}/mail/mbox.py",
+        ' and path.parent.name != "tmp"',
+        "",
+    ),
+    Bug(
+        "tests/sources/history/test_history.py"
+        "::test_histories_of_older_and_rarer_browsers_are_read_under_any_name",
+        "a history without the seconds of its visits cannot be read",
+        f"{_SOURCES}/history/browser.py",
+        "if self.seconds and self.seconds[1] in database.columns(self.seconds[0]):",
+        "if self.seconds:",
+    ),
+    Bug(
+        "tests/sources/history/test_history.py::test_plays_without_any_name_are_no_fault_of_the_file",
+        "an entry of nothing makes an import fail",
+        f"{_SOURCES}/history/media.py",
+        "return None if is_nameless else []",
+        "return []",
+    ),
+    Bug(
+        "tests/sources/history/test_history.py::test_sleep_and_stays_have_the_clock_of_the_place",
+        "a stay that is told by another clock is another stay",
+        f"{_SOURCES}/history/places.py",
+        'keys.key(iso_of(started_at) or "", "place"',
+        'keys.key(started_at or "", "place"',
+    ),
+    Bug(
+        "tests/sources/test_chat_slack.py"
+        "::test_a_file_of_an_older_export_is_named_and_what_lies_beside_it_is_no_table",
+        "the file of an older message is lost",
+        f"{_SOURCES}/chat/slack.py",
+        'message.get("files") or [message.get("file")]',
+        'message.get("files")',
+    ),
+    Bug(
+        "tests/sources/test_conversations.py"
+        "::test_a_chatgpt_conversation_without_a_current_message_goes_on_to_its_newest",
+        "a conversation that names no current message has none",
+        f"{_SOURCES}/conversations/assistants.py",
+        "leaf if leaf in nodes else _newest(nodes)",
+        "leaf",
+    ),
+    Bug(
+        "tests/sources/tables/test_tables.py::test_a_birthday_is_not_when_a_row_was_written",
+        "people are ordered by their birthdays",
+        f"{_SOURCES}/tables/source.py",
+        "is_late = form == FORM and _BIRTH.search(name) is not None",
+        "is_late = False",
     ),
     Bug(
         f"{_CALENDAR}::test_a_series_of_an_old_file_is_followed_for_two_years_from_the_month_in_which_it_is_given",
@@ -111,5 +188,84 @@ BUGS = (
         f"{_SOURCES}/documents/office.py",
         "                left = content.left\n",
         "",
+    ),
+    Bug(
+        "tests/sources/test_every_source.py::test_importing_twice_is_importing_once",
+        "a report counts rows as records",
+        f"{_SOURCES}/importing.py",
+        "min(accepted - added, before)",
+        "accepted - added",
+    ),
+    Bug(
+        "tests/sources/test_plain_keys.py"
+        "::test_a_connection_that_was_named_by_an_earlier_version_is_used_again",
+        "files that were imported before are imported once more under their new name",
+        f"{_SOURCES}/importing.py",
+        "older_names=() if name else recognised.older_titles",
+        "older_names=()",
+    ),
+    Bug(
+        "tests/sources/test_plain_keys.py"
+        "::test_a_connection_that_was_named_by_an_earlier_version_is_used_again",
+        "mail is named by any of its receivers",
+        f"{_SOURCES}/mail/source.py",
+        "2 * count > receivers.total()",
+        "count > 0",
+    ),
+    Bug(
+        f"{_OUTLOOK}::test_texts_of_old_versions_are_read_in_the_code_page_of_the_message",
+        "old messages of Outlook are all Western European",
+        f"{_SOURCES}/mail/outlook.py",
+        "_charset(item.number(0x3FFD) or item.number(0x3FDE))",
+        "_charset(0)",
+    ),
+    Bug(
+        f"{_OUTLOOK}::test_a_message_that_is_saved_again_is_the_same_one",
+        "a message of Outlook that was saved twice is two",
+        f"{_SOURCES}/mail/rows.py",
+        '        head, blank_line = "\\n".join((*message.plain, *message.html)).encode(), b""\n',
+        "        pass\n",
+    ),
+    Bug(
+        f"{_OUTLOOK}::test_storages_that_hold_each_other_are_rejected",
+        "a storage that holds itself is read without end",
+        f"{_SOURCES}/formats/compound.py",
+        "if number in self._seen or depth > _MAX_DEPTH:",
+        "if number < 0:",
+    ),
+    Bug(
+        f"{_OUTLOOK}::test_streams_that_share_their_sectors_take_no_more_than_the_file",
+        "a small file of Outlook fills the memory",
+        f"{_SOURCES}/formats/compound.py",
+        "        self._left -= size\n",
+        "",
+    ),
+    Bug(
+        "tests/sources/test_coverage.py::test_a_log_covers_the_days_after_the_one_with_which_it_begins",
+        "the day with which a log begins counts as whole",
+        f"{_SOURCES}/file_source.py",
+        "yield Covered(stream, part, day_after(first), last)",
+        "yield Covered(stream, part, first, last)",
+    ),
+    Bug(
+        "tests/sources/test_coverage.py::test_an_export_of_slack_covers_the_days_that_its_name_says",
+        "an export of some days is taken for one of all",
+        f"{_SOURCES}/chat/slack.py",
+        "case [str() as first, str() as last]:",
+        "case [first, last]:",
+    ),
+    Bug(
+        f"{_CONTACTS}::test_the_address_books_of_a_server_are_found_and_read_and_no_calendar_is",
+        "the calendars of a server are read as address books",
+        f"{_SOURCES}/dav.py",
+        "if run.kind.name in part.kinds]",
+        "if len(part.kinds) > 1]",
+    ),
+    Bug(
+        f"{_CONTACTS}::test_a_person_who_stands_in_another_address_book_as_well_stays",
+        "a person leaves with one of two address books",
+        f"{_SOURCES}/dav.py",
+        "if tuple(entry) not in others)",
+        "if entry)",
     ),
 )

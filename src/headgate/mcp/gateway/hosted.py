@@ -15,20 +15,23 @@ from functools import partial
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
+import msgspec
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from headgate.auth.gateway import EVERYTHING, operation_scope, server_scope
-from headgate.errors import Conflict, NotFound
+from headgate.errors import CallError, Conflict, NotFound
 from headgate.mcp.client.from_mcp import ImportedOperations
 from headgate.mcp.client.servers import ServerEntry
+from headgate.mcp.gateway.answers import Gateway, NotedCall
 from headgate.mcp.gateway.server import gateway_server
+from headgate.mcp.gateway.stored import StoredCalls
 from headgate.operations.registration import HandlerRegistration, expose
 from headgate.operations.registry import Overlay, Registry
 from headgate.operations.running import off_loop
-from headgate.operations.spec import AccessControl, Identity
+from headgate.operations.spec import AccessControl, Identity, parse_operation_id
 from headgate.tasks import Supervisor, stop
 from headgate.telemetry import get_logger
 
@@ -54,6 +57,9 @@ class HostedGateway:
     #: Changes when the pins do.
     pins_stamp: Callable[[], object] = lambda: None
     supervisor: Supervisor = field(default_factory=Supervisor)
+    #: Where calls and their answers are stored.
+    calls: StoredCalls = field(default_factory=StoredCalls)
+    note: Callable[[NotedCall], None] = lambda _call: None
     registry: Registry = field(default_factory=Registry, init=False)
     _offered: dict[str, _Offered] = field(default_factory=dict[str, "_Offered"], init=False)
     _inner: ASGIApp | None = field(default=None, init=False)
@@ -61,8 +67,9 @@ class HostedGateway:
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
         """Run the protocol and the imports; at the end every session is over."""
+        offered = Gateway(self.registry, self.calls, self.note, self._why_missing, self._read_link)
         manager = StreamableHTTPSessionManager(
-            gateway_server(self.registry, _identity_of, version=self.version),
+            gateway_server(offered, _identity_of, version=self.version),
             stateless=True,
             security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
             max_request_body_size=MAX_BODY_BYTES,
@@ -96,6 +103,30 @@ class HostedGateway:
         # A pin that another process wrote counts on the page at once.
         await offered.imported.judge_again()
         return RemoteServer(entry.name, public, offered.imported, "")
+
+    def _why_missing(self, operation: str, identity: Identity | None) -> str | None:
+        """Say why an operation is not offered, to a caller that may call everything of its server."""
+        server, tool = parse_operation_id(operation)
+        known = {entry.name for entry in self.entries}
+        held = frozenset[str]() if identity is None else identity.scopes
+        if server not in known or held.isdisjoint({EVERYTHING, server_scope(server)}):
+            return None
+        offered = self._offered.get(server)
+        if offered is None:
+            return f"The server {server} cannot be reached now; it is tried again."
+        blocked = {
+            item.local_name
+            for item in offered.imported
+            if item.meta["mcp"]["tool"] in offered.imported.blocked
+        }
+        return "It is blocked until the owner approves it." if tool in blocked else None
+
+    async def _read_link(self, operation: str, uri: str) -> Sequence[Mapping[str, Any]]:
+        offered = self._offered.get(parse_operation_id(operation)[0])
+        if offered is None:
+            raise CallError("NOT_FOUND", "The server of this resource cannot be reached now.")
+        parts = await offered.imported.resources.read(uri)
+        return [{"type": "resource", "resource": msgspec.to_builtins(part)} for part in parts]
 
     def _problem(self, name: str) -> str:
         troubles = self.supervisor.troubles()

@@ -21,7 +21,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from headgate.auth.keys import read_bearer
-from headgate.mcp.gateway.answers import INSTRUCTIONS, TOOLS, ToolResult, answer
+from headgate.mcp.gateway.answers import Gateway
+from headgate.mcp.gateway.results import ToolResult, text_of
+from headgate.mcp.gateway.tools import INSTRUCTIONS, TOOLS, tools_for
 from headgate.operations.registry import Registry
 from headgate.operations.spec import Identity
 
@@ -30,29 +32,30 @@ Identify: TypeAlias = Callable[[str], Awaitable[Identity | None]]
 #: Finds the identity behind an HTTP request; None when it has none.
 IdentityOf: TypeAlias = Callable[[Request[Any]], Awaitable[Identity | None]]
 _SCHEMAS = {tool["name"]: tool["inputSchema"] for tool in TOOLS}
-_ONE_HOUR_MS = 3_600_000
+_FIVE_MINUTES_MS = 300_000
 
 
 def to_mcp(registry: Registry, identify: Identify, *, version: str) -> Server[Any]:
-    """Build an MCP server with the four tools over a registry; `identify` judges the bearer token of each request."""
-    return gateway_server(registry, _by_bearer(identify), version=version)
+    """Build an MCP server with the five tools over a registry; `identify` judges the bearer token of each request."""
+    return gateway_server(Gateway(registry), _by_bearer(identify), version=version)
 
 
-def gateway_server(registry: Registry, identity_of: IdentityOf, *, version: str) -> Server[Any]:
-    """Build an MCP server with the four tools over a registry; `identity_of` judges each request as a whole."""
-    listed = types.ListToolsResult.model_validate({"tools": TOOLS})
+def gateway_server(gateway: Gateway, identity_of: IdentityOf, *, version: str) -> Server[Any]:
+    """Build an MCP server with the five tools over a gateway; `identity_of` judges each request as a whole."""
 
     async def list_tools(
-        _context: ServerRequestContext[Any], _params: types.PaginatedRequestParams | None
+        context: ServerRequestContext[Any], _params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        return listed
+        request: Request[Any] | None = context.request
+        identity = None if request is None else await identity_of(request)
+        return types.ListToolsResult.model_validate({"tools": tools_for(gateway.counts(identity))})
 
     async def call_tool(
         context: ServerRequestContext[Any], params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         request: Request[Any] | None = context.request
         identity = None if request is None else await identity_of(request)
-        result = await answer(registry, params.name, params.arguments, identity=identity)
+        result = await gateway.answer(params.name, params.arguments, identity=identity)
         if result is None:
             raise MCPError(code=types.INVALID_PARAMS, message="Unknown tool")
         return _result(result)
@@ -62,8 +65,8 @@ def gateway_server(registry: Registry, identity_of: IdentityOf, *, version: str)
         version=version,
         title="Headgate operations",
         instructions=INSTRUCTIONS,
-        # The list never depends on the caller.
-        cache_hints={"tools/list": CacheHint(ttl_ms=_ONE_HOUR_MS, scope="public")},
+        # What search says depends on the caller.
+        cache_hints={"tools/list": CacheHint(ttl_ms=_FIVE_MINUTES_MS, scope="private")},
         get_tool_input_schema=_SCHEMAS.get,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
@@ -103,9 +106,12 @@ def _by_bearer(identify: Identify) -> IdentityOf:
 
 
 def _result(result: ToolResult) -> types.CallToolResult:
-    wire = {"structuredContent": result.structured, "isError": result.is_error}
+    wire: dict[str, Any] = {"isError": result.is_error}
+    if result.structured is not None:
+        wire["structuredContent"] = result.structured
     try:
         return types.CallToolResult.model_validate({**wire, "content": list(result.content)})
     except ValidationError:
-        # A remote tool's blocks may be none that this protocol knows; the structured part has them anyway.
-        return types.CallToolResult.model_validate({**wire, "content": []})
+        # A remote tool's blocks may be none that this protocol knows.
+        words = [{"type": "text", "text": text_of(result.content)}]
+        return types.CallToolResult.model_validate({**wire, "content": words})

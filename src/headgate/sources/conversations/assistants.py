@@ -21,6 +21,7 @@ from headgate.sources.formats.json_values import json_values, list_of, object_of
 from headgate.sources.formats.values import (
     digest_of,
     id_of,
+    number_of,
     text_of,
     time_of_seconds,
     time_of_text,
@@ -103,7 +104,8 @@ def _tree_of_messages(
 def _messages(
     conversation: Mapping[str, Any], nodes: Mapping[str, dict[str, Any]], known: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
-    branch = _way_up(str(conversation.get("current_node")), nodes)
+    leaf = str(conversation.get("current_node"))
+    branch = _way_up(leaf if leaf in nodes else _newest(nodes), nodes)
     depths = _depths(nodes)
     current = frozenset(branch)
     others = sorted((name for name in nodes if name not in current), key=lambda name: depths[name])
@@ -127,6 +129,21 @@ def _messages(
         if tool is not None and tool != "all":
             content.tools.append(tool)
         yield message_fields(data, content)
+
+
+def _newest(nodes: Mapping[str, dict[str, Any]]) -> str:
+    """Return the last message after the one with the latest time: where a conversation that names no current one is."""
+    times = {
+        name: number_of(object_of(node.get("message")).get("create_time")) or 0
+        for name, node in nodes.items()
+    }
+    name = max(reversed(times), key=lambda name: times[name])
+    answers = {str(node.get("parent")): own for own, node in nodes.items()}
+    passed: set[str] = set()
+    while name in answers and name not in passed:
+        passed.add(name)
+        name = answers[name]
+    return name
 
 
 def _way_up(name: str, nodes: Mapping[str, dict[str, Any]]) -> list[str]:

@@ -18,7 +18,7 @@ _MESSAGE_FIELDS = fields(
     "id conversation_id conversation author sent_at:time text reasoning tools:list tool_input tool_output model "
     "files:list attached_text parent_id position:integer is_current:boolean",
     conversation="The title of the conversation.",
-    author="user, assistant, tool or system.",
+    author="user, assistant, tool or system; developer is the program around the model of Codex.",
     reasoning="What the assistant thought before it answered.",
     tools="The names of the tools that it called.",
     tool_output="What a tool answered, whole.",

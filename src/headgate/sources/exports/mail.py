@@ -49,9 +49,14 @@ def _safe(part: str) -> str:
 def entry(row: Mapping[str, Any], files: Sequence[AttachedFile]) -> bytes:
     moment = datetime.fromisoformat(row["sent_at"]) if row.get("sent_at") else None
     envelope = "From -" if moment is None else f"From - {moment.strftime('%a %b %d %H:%M:%S %Y')}"
+    return f"{envelope}\n".encode() + _BEGINNING.sub(rb">\1", message_of(row, files)) + b"\n\n"
+
+
+def message_of(row: Mapping[str, Any], files: Sequence[AttachedFile]) -> bytes:
+    """Write the message of a row with its files."""
+    moment = datetime.fromisoformat(row["sent_at"]) if row.get("sent_at") else None
     head = "\n".join(_headers(row, moment)).encode()
-    content = _multipart(row, files) if files else _text_part(_text(row))
-    return f"{envelope}\n".encode() + _BEGINNING.sub(rb">\1", head + b"\n" + content) + b"\n\n"
+    return head + b"\n" + (_multipart(row, files) if files else _text_part(_text(row)))
 
 
 def _headers(row: Mapping[str, Any], moment: datetime | None) -> list[str]:

@@ -232,13 +232,14 @@ def json_rows(
     file: InputFile,
     content: IO[bytes],
     paths: frozenset[str],
-    row: Callable[[str, dict[str, Any]], list[Row]],
+    row: Callable[[str, dict[str, Any]], list[Row] | None],
 ) -> Iterator[Row | Reject]:
-    """Read the objects at some paths of a JSON file; one that becomes no row is rejected."""
+    """Read the objects at some paths of a JSON file; one that becomes no row is rejected, unless it is None: empty."""
     for number, entry in enumerate(json_values(content, paths), 1):
         place = f"{file.name}, entry {number}"
         if entry.problem is not None:
             yield Reject(place, entry.problem)
             continue
         rows = row(entry.path, object_of(entry.value))
-        yield from rows or [Reject(place, "It has no time, or nothing else that can be read.")]
+        if rows is not None:
+            yield from rows or [Reject(place, "It has no time, or nothing else that can be read.")]

@@ -7,6 +7,8 @@ import hashlib
 import math
 import re
 from collections import Counter, OrderedDict
+from contextlib import suppress
+from datetime import date, timedelta
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -166,10 +168,32 @@ def iso_of(value: Any) -> str | None:
     return None if at is None else iso(at)
 
 
+_OFFSET = re.compile(r"([+-])(\d\d):?([0-5]\d)\Z")
+
+
+def local_iso_of(value: Any) -> str | None:
+    """Read a time as `iso_of` does, and keep its offset: when it was where it happened."""
+    at = iso_of(value)
+    match = _OFFSET.search(value.strip()) if at is not None else None
+    if match is None or at is None:
+        return at
+    sign, hours, minutes = match.groups()
+    offset = (int(hours) * 60 + int(minutes)) * 60_000_000 * (-1 if sign == "-" else 1)
+    local = iso_us((instant(at) or 0) + offset)
+    return f"{local.removesuffix('Z')}{sign}{hours}:{minutes}" if local and offset else at
+
+
 def iso_us(microseconds: Any) -> str | None:
     """Write microseconds since 1970 as text, unless no calendar has such a day."""
     is_time = isinstance(microseconds, int) and _FIRST_US <= microseconds <= _LAST_US
     return iso(microseconds) if is_time else None
+
+
+def day_after(day: str) -> str:
+    """Return the day after one, `2026-03-01`; the last of all is its own."""
+    with suppress(ValueError, OverflowError):
+        return (date.fromisoformat(day) + timedelta(days=1)).isoformat()
+    return day
 
 
 def number_of(value: Any) -> float | None:

@@ -41,42 +41,68 @@ class BrowserFormat:
     name: str
     file_names: frozenset[str]
     tables: frozenset[str]
-    #: Gives time, seconds, address and title, in the order of the visits.
-    query: str
+    #: Its visits: time, address and title, in their order.
+    times: str
+    url: str
+    title: str
+    visits: str
+    #: The column of seconds with its table, and its unit; only newer versions have it.
+    seconds: tuple[str, str, str] | None = None
     #: Microseconds from the format's first moment to 1970, and units of its time in a microsecond.
-    epoch_us: int
-    unit_us: int
+    epoch_us: int = 0
+    unit_us: int = 1
+
+    def query(self, database: ForeignDatabase) -> str:
+        seconds = "NULL"
+        if self.seconds and self.seconds[1] in database.columns(self.seconds[0]):
+            seconds = self.seconds[2]
+        # Texts come as bytes, so that one that is not UTF-8 spoils nothing but itself.
+        url, title = (
+            f"substr(CAST({column} AS BLOB), 1, {length})"
+            for column, length in ((self.url, _MAX_URL), (self.title, _MAX_TITLE))
+        )
+        return f"SELECT {self.times}, {seconds}, {url}, {title} FROM {self.visits}"  # noqa: S608 - our own text
 
 
-# Texts come as bytes, so that one that is not UTF-8 spoils nothing but itself.
-_TEXTS = f"substr(CAST(%s AS BLOB), 1, {_MAX_URL}), substr(CAST(%s AS BLOB), 1, {_MAX_TITLE})"
 _FORMATS = (
     BrowserFormat(
         "chrome",
         frozenset({"History"}),
         frozenset({"visits", "urls"}),
-        f"SELECT v.visit_time, v.visit_duration / 1e6, {_TEXTS % ('u.url', 'u.title')} "  # noqa: S608 - our own text
-        "FROM visits v JOIN urls u ON u.id = v.url ORDER BY v.id",
+        *("v.visit_time", "u.url", "u.title", "visits v JOIN urls u ON u.id = v.url ORDER BY v.id"),
+        ("visits", "visit_duration", "v.visit_duration / 1e6"),
         -11_644_473_600_000_000,
-        1,
     ),
     BrowserFormat(
         "firefox",
         frozenset({"places.sqlite"}),
         frozenset({"moz_historyvisits", "moz_places"}),
-        f"SELECT v.visit_date, NULL, {_TEXTS % ('p.url', 'p.title')} "  # noqa: S608 - our own text
-        "FROM moz_historyvisits v JOIN moz_places p ON p.id = v.place_id ORDER BY v.id",
-        0,
-        1,
+        *("v.visit_date", "p.url", "p.title"),
+        "moz_historyvisits v JOIN moz_places p ON p.id = v.place_id ORDER BY v.id",
     ),
     BrowserFormat(
         "safari",
         frozenset({"History.db"}),
         frozenset({"history_visits", "history_items"}),
-        f"SELECT v.visit_time, NULL, {_TEXTS % ('i.url', 'v.title')} "  # noqa: S608 - our own text
-        "FROM history_visits v JOIN history_items i ON i.id = v.history_item ORDER BY v.id",
-        978_307_200_000_000,
-        1_000_000,
+        *("v.visit_time", "i.url", "v.title"),
+        "history_visits v JOIN history_items i ON i.id = v.history_item ORDER BY v.id",
+        epoch_us=978_307_200_000_000,
+        unit_us=1_000_000,
+    ),
+    # On Android, until 2020.
+    BrowserFormat(
+        "firefox",
+        frozenset(),
+        frozenset({"bookmarks", "history", "remote_devices", "visits"}),
+        *("v.date", "h.url", "h.title"),
+        "visits v JOIN history h ON h.guid = v.history_guid ORDER BY v._id",
+    ),
+    BrowserFormat(
+        "qutebrowser",
+        frozenset(),
+        frozenset({"History", "CompletionHistory"}),
+        *("h.atime", "h.url", "h.title", "History h ORDER BY h.rowid"),
+        unit_us=1_000_000,
     ),
 )
 
@@ -131,7 +157,7 @@ def _database_visits(file: InputFile) -> Iterator[Row | Reject]:
 
 def _visits(place: str, database: ForeignDatabase, form: BrowserFormat) -> Iterator[Row | Reject]:
     keys = OrderedKeys()
-    for number, (time, seconds, url, title) in enumerate(database.rows(form.query), 1):
+    for number, (time, seconds, url, title) in enumerate(database.rows(form.query(database)), 1):
         visited_at = _time(time, form)
         address = one_line(decoded(url)) if isinstance(url, bytes) else None
         if visited_at is None or address is None:
@@ -169,4 +195,6 @@ def _site(url: str) -> str | None:
         return None
 
 
-BROWSER = FileFormat("Browser history", _is_history, _read, "browser", (_VISITS,))
+BROWSER = FileFormat(
+    "Browser history", _is_history, _read, "browser", (_VISITS,), log_of=lambda file: file.name
+)

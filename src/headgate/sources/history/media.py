@@ -70,12 +70,17 @@ def _read_spotify(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]
     return json_rows(file, content, _ITEMS, lambda _, entry: _listen(keys, entry))
 
 
-def _listen(keys: OrderedKeys, entry: dict[str, Any]) -> list[Row]:
+_NAMING = ("spotify_track_uri", "spotify_episode_uri", "audiobook_uri", "master_metadata_album_artist_name")
+
+
+def _listen(keys: OrderedKeys, entry: dict[str, Any]) -> list[Row] | None:
     played_at = iso_of(entry.get("ts") or entry.get("endTime"))
     track = _first(entry, "master_metadata_track_name", "trackName")
     title = track or _first(entry, "episode_name", "audiobook_chapter_title")
     if played_at is None or title is None:
-        return []
+        # Spotify writes plays of what it has no name for.
+        is_nameless = played_at is not None and not any(entry.get(name) for name in _NAMING)
+        return None if is_nameless else []
     milliseconds = number_of(entry.get("ms_played", entry.get("msPlayed")))
     artist = _first(
         entry, "master_metadata_album_artist_name", "artistName", "episode_show_name", "audiobook_title"
@@ -185,7 +190,12 @@ def _first(entry: dict[str, Any], *names: str) -> str | None:
     return next((text for name in names if (text := one_line(text_of(entry.get(name)), _MAX_TEXT))), None)
 
 
-SPOTIFY = FileFormat("Spotify history", _is_spotify, _read_spotify, "spotify", (_LISTENS,))
+def _whole(_file: InputFile) -> str:
+    """Read all files as parts of one log."""
+    return ""
+
+
+SPOTIFY = FileFormat("Spotify history", _is_spotify, _read_spotify, "spotify", (_LISTENS,), log_of=_whole)
 ACTIVITY = FileFormat(
     "Google activity",
     lambda file: bool(_product(file)) and not _is_youtube(file),
@@ -194,5 +204,8 @@ ACTIVITY = FileFormat(
     (_ACTIVITIES,),
     # Each product is a connection, so that a grant can show maps and not searches.
     part_of=_product,
+    log_of=_whole,
 )
-YOUTUBE = FileFormat("YouTube history", _is_youtube, _read_youtube, "youtube", (_WATCHED, _SEARCHES))
+YOUTUBE = FileFormat(
+    "YouTube history", _is_youtube, _read_youtube, "youtube", (_WATCHED, _SEARCHES), log_of=_whole
+)

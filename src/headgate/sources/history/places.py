@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import IO, Any
 
+from headgate.model.declaration import WITH_OFFSETS
 from headgate.model.instants import instant
 from headgate.sources.declaring import StreamSpec, fields
 from headgate.sources.file_source import FileFormat
@@ -20,6 +21,7 @@ from headgate.sources.formats.values import (
     integer_of,
     iso_of,
     iso_us,
+    local_iso_of,
     number_of,
     text_of,
     without_empty,
@@ -30,6 +32,7 @@ from headgate.sources.protocol import Reject, Row
 _PATHS = frozenset({"locations.item", "timelineObjects.item", "semanticSegments.item", "item"})
 _POINT = re.compile(r"(-?[0-9]{1,3}(?:\.[0-9]{1,20})?)°?\s*,\s*(-?[0-9]{1,3}(?:\.[0-9]{1,20})?)")
 _MAX_POINTS = 10_000
+_UNKNOWN = re.compile(r"(?:TYPE_)?UNKNOWN(?:_TYPE)?", re.IGNORECASE)
 _MINUTE_US = 60_000_000
 POSITIONS = StreamSpec(
     name="positions",
@@ -50,7 +53,7 @@ PLACES = StreamSpec(
         "id name address kind started_at:time ended_at:time latitude:number longitude:number place_id"
     ),
     time="started_at",
-    times="UTC",
+    times=WITH_OFFSETS,
     title="name",
     words=("name", "address"),
     groups=("name", "kind", "place_id"),
@@ -67,7 +70,7 @@ TRIPS = StreamSpec(
         "end_latitude:number end_longitude:number name"
     ),
     time="started_at",
-    times="UTC",
+    times=WITH_OFFSETS,
     title="kind",
     words=("name",),
     groups=("kind",),
@@ -96,7 +99,7 @@ def _read(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]:
 
 def _rows(keys: OrderedKeys, path: str, entry: dict[str, Any]) -> list[Row]:
     if path == "locations.item":
-        return position(keys, _moment(entry, "timestamp"), _e7(entry), entry)
+        return position(keys, iso_of(_moment(entry, "timestamp")), _e7(entry), entry)
     if path == "timelineObjects.item":
         return _older(keys, entry)
     return _segment(keys, entry)
@@ -163,8 +166,9 @@ def _stay(
     if started_at is None:
         return []
     place_id = _text(place, "placeId", "placeID")
+    kind = None if kind is None or _UNKNOWN.fullmatch(kind) else kind
     data = {
-        "id": keys.key(started_at, "place", ended_at, place_id),
+        "id": keys.key(iso_of(started_at) or "", "place", iso_of(ended_at), place_id),
         "name": _text(place, "name") or kind or "Place",
         "address": _text(place, "address"),
         "kind": kind,
@@ -189,7 +193,7 @@ def trip(
         return []
     start, end = ends
     data = {
-        "id": keys.key(started_at, "trip", ended_at, kind),
+        "id": keys.key(iso_of(started_at) or "", "trip", iso_of(ended_at), kind),
         "kind": (kind or "unknown").lower().replace("_", " "),
         "started_at": started_at,
         "ended_at": ended_at,
@@ -209,7 +213,7 @@ def _span(entry: dict[str, Any], start: str, end: str) -> tuple[str | None, str 
 def _moment(entry: dict[str, Any], name: str) -> str | None:
     """Read a time; older exports have it in milliseconds."""
     milliseconds = integer_of(entry.get(f"{name}Ms"))
-    return iso_of(entry.get(name)) or (None if milliseconds is None else iso_us(milliseconds * 1000))
+    return local_iso_of(entry.get(name)) or (None if milliseconds is None else iso_us(milliseconds * 1000))
 
 
 def _e7(entry: dict[str, Any]) -> Point:
@@ -231,4 +235,6 @@ def _text(entry: dict[str, Any], *names: str) -> str | None:
     return next((text for name in names if (text := one_line(text_of(entry.get(name)), 2000))), None)
 
 
-LOCATION = FileFormat("Location history", _is_location, _read, "location", (POSITIONS, PLACES, TRIPS))
+LOCATION = FileFormat(
+    "Location history", _is_location, _read, "location", (POSITIONS, PLACES, TRIPS), log_of=lambda _: ""
+)

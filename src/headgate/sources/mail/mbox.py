@@ -14,6 +14,7 @@ from enum import Enum, auto
 from pathlib import PurePosixPath
 from typing import IO
 
+from headgate.sources.formats.compound import SIGNATURE
 from headgate.sources.formats.values import clean
 from headgate.sources.inputs.tree import InputFile
 
@@ -100,7 +101,10 @@ _MAILDIR = frozenset({"cur", "new"})
 _ACCOUNTS = frozenset({"", "mail", "maildir", ".maildir"})
 _MAILDIR_NAME = re.compile(r"\d+\..+|.*[:!;]2,[A-Za-z]*")
 _HEADER = re.compile(rb"[!-9;-~]{1,200}:")
-_MAIL_HEADER = re.compile(rb"^(?:From|Date|Received|Subject|Message-ID):", re.IGNORECASE | re.MULTILINE)
+_MAIL_HEADER = re.compile(rb"^(From|Date|Received|Subject|Message-ID):", re.IGNORECASE | re.MULTILINE)
+#: So many different ones make a file without a known name a message.
+_SURE_HEADERS = 3
+_ENDS_AS_NUMBER = re.compile(r"\.[\d_]+\Z|\Z")
 #: Files that lie beside mailboxes and never are some; they are not opened.
 _OTHERS = frozenset(
     {".csv", ".dat", ".html", ".ics", ".jpg", ".json", ".md"}
@@ -118,24 +122,35 @@ class MailFile(Enum):
     EML = auto()
     #: A message of Apple Mail: its length, the message, and a property list.
     EMLX = auto()
+    #: A message of Outlook.
+    MSG = auto()
+
+
+_BY_SUFFIX = {".eml": MailFile.EML, ".emlx": MailFile.EMLX, ".msg": MailFile.MSG}
 
 
 def kind_of(file: InputFile) -> MailFile | None:
     """Recognise a file of mail by its name, and by its beginning where the name leaves it open."""
     path = PurePosixPath(file.name)
-    if file.suffix == ".eml":
-        return MailFile.EML
-    if file.suffix == ".emlx":
-        return MailFile.EMLX
-    if path.parent.name in _MAILDIR and (_MAILDIR_NAME.fullmatch(path.name) or _is_message(file)):
+    by_name = _BY_SUFFIX.get(file.suffix)
+    if by_name is not None and (by_name is not MailFile.MSG or file.head.startswith(SIGNATURE)):
+        return by_name
+    if path.parent.name in _MAILDIR and (_MAILDIR_NAME.fullmatch(path.name) or _mail_headers(file)):
         return MailFile.MAILDIR
-    return MailFile.MBOX if file.suffix not in _OTHERS and is_mbox(file.head) else None
+    if file.suffix in _OTHERS:
+        return None
+    if is_mbox(file.head):
+        return MailFile.MBOX
+    # Messages by themselves: of MH, or that lie beside the directories of a Maildir, where "tmp" has unfinished ones.
+    is_bare = _ENDS_AS_NUMBER.fullmatch(file.suffix) and path.parent.name != "tmp"
+    return MailFile.EML if is_bare and _mail_headers(file) >= _SURE_HEADERS else None
 
 
-def _is_message(file: InputFile) -> bool:
-    """Return whether a file begins with the headers of a mail; a program may name the files of a Maildir as it likes."""
+def _mail_headers(file: InputFile) -> int:
+    """Count the headers with which a mail begins; a program may name the files of a Maildir as it likes."""
     headers = file.head.replace(b"\r\n", b"\n").partition(b"\n\n")[0]
-    return file.suffix not in _OTHERS and bool(_HEADER.match(headers) and _MAIL_HEADER.search(headers))
+    is_head = file.suffix not in _OTHERS and _HEADER.match(headers)
+    return len({name.lower() for name in _MAIL_HEADER.findall(headers)}) if is_head else 0
 
 
 def folder_of(name: str, kind: MailFile) -> str | None:

@@ -70,12 +70,14 @@ def sent_at(date: datetime | None, received: Sequence[str], envelope: bytes) -> 
 
 
 def header_moment(value: str) -> datetime | None:
-    """Read a date as headers have it; without a zone it is UTC."""
-    try:
-        parsed = parsedate_to_datetime(value.strip()[:_DATE_CHARS])
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return None
-    return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+    """Read a date as headers have it, or as ISO 8601 has it; without a zone it is UTC."""
+    for read in (parsedate_to_datetime, datetime.fromisoformat):
+        try:
+            parsed = read(value.strip()[:_DATE_CHARS])
+        except (ValueError, TypeError, IndexError, OverflowError):
+            continue
+        return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+    return None
 
 
 def envelope_moment(envelope: bytes) -> datetime | None:
@@ -121,6 +123,8 @@ class ParsedMessage:
 
     #: All values by the name in lower case.
     headers: Mapping[str, Sequence[str]]
+    #: Those with raw bytes in encoded words, which the fast parser drops; messages are named without them.
+    mended: Mapping[str, str]
     #: By ``from``, ``to``, ``cc``, ``bcc``.
     people: Mapping[str, Sequence[Correspondent]]
     date: datetime | None
@@ -132,11 +136,17 @@ class ParsedMessage:
         values = self.headers.get(name)
         return values[0].strip() if values else ""
 
+    def text(self, name: str) -> str:
+        """Return a header as it is shown."""
+        return self.mended.get(name) or unfolded(self.header(name))
+
 
 #: More parts, people or text than any person sends; the rest is left out.
 MAX_PARTS = 1000
 MAX_PEOPLE = 1000
 _ADDRESS_CHARS = 64 * 1024
+_HEAD_END = re.compile(rb"\r?\n\r?\n")
+_MENDED_BYTES = 256 * 1024
 _PEOPLE_HEADERS = ("from", "to", "cc", "bcc")
 #: The fast parser needs time with the square of the encoded words of a header.
 _ENCODED_WORDS = 5000
@@ -147,7 +157,7 @@ _LOOSE_ADDRESS = re.compile(
 #: A name behind an address, as cron and Mailman write it, and an address that is hidden from collectors.
 _COMMENTED = re.compile(r"([^\s<>,;:\"()]{1,200})\s{0,9}\(((?:[^()]|\([^()]{0,100}\)){1,200})\)")
 _HIDDEN_AT = re.compile(r"^(\S{1,100}) at (\S{1,200})(?=\s|$)")
-_REMARK = re.compile(r"\([^()]{0,200}\)|\s{1,9}\)$")
+_COMMENTS = re.compile(r'"(?:[^"\\]|\\.){0,1000}"|\\.|[()]|[^"\\()]{1,1000}|.', re.DOTALL)
 #: The standard library parses nested parts by recursion, and slowly; the fast parser recurses on the system's stack.
 _NESTED_PARTS = 100
 _FAST_NESTED_PARTS = 2000
@@ -157,7 +167,7 @@ def parse(raw: bytes) -> ParsedMessage:
     if raw.count(b"=?") > _ENCODED_WORDS or _boundaries(raw) > _FAST_NESTED_PARTS:
         return _thorough(raw)
     try:
-        message = _fast(parse_email(raw))
+        message = _fast(parse_email(raw), raw)
     except (ParseError, ValueError):
         return _thorough(raw)
     # It finds no parts where boundaries are missing or wrong; the text is there all the same.
@@ -169,19 +179,28 @@ def _boundaries(raw: bytes) -> int:
     return raw.lower().count(b"boundary")
 
 
-def _fast(mail: PyMail) -> ParsedMessage:
+def _fast(mail: PyMail, raw: bytes) -> ParsedMessage:
     headers = _headers(mail.headers.items())
-    sender = [] if mail.from_ is None else [mail.from_]
+    plain = [clean(text) for text in mail.text_plain]
+    attached: list[AttachedPart] = []
+    for part in mail.attachments[:MAX_PARTS]:
+        name, kind = unfolded(part.filename), clean(part.mimetype.lower())
+        if name or "/" in kind:
+            attached.append(AttachedPart(name, kind, part.content))
+        else:
+            # "Content-Type: text", of before there were types.
+            plain.append(decoded(part.content, errors="replace"))
+    mended, sender = _mended(raw), [] if mail.from_ is None else [mail.from_]
     addressed = {"from": sender, "to": mail.to, "cc": mail.cc, "bcc": mail.bcc}
-    attached = [
-        AttachedPart(unfolded(part.filename), clean(part.mimetype.lower()), part.content)
-        for part in mail.attachments[:MAX_PARTS]
-    ]
     return ParsedMessage(
         headers,
-        {name: _people(headers, name, addresses) for name, addresses in addressed.items()},
+        mended,
+        {
+            name: _people([mended[name]]) if name in mended else _people(headers.get(name, ()), addresses)
+            for name, addresses in addressed.items()
+        },
         mail.date_parsed or header_moment(mail.date),
-        [clean(text) for text in mail.text_plain],
+        plain,
         [clean(text) for text in mail.text_html],
         attached,
     )
@@ -194,42 +213,83 @@ def _headers(pairs: Iterable[tuple[str, Sequence[str]]]) -> dict[str, list[str]]
     return headers
 
 
-def _people(
-    headers: Mapping[str, Sequence[str]], name: str, addresses: Sequence[PyAddress]
-) -> list[Correspondent]:
+def _mended(raw: bytes) -> dict[str, str]:
+    head = _HEAD_END.split(raw[:_MENDED_BYTES], maxsplit=1)[0]
+    return (
+        _mended_values(BytesHeaderParser().parsebytes(head)) if b"=?" in head and not head.isascii() else {}
+    )
+
+
+def _mended_values(message: Message) -> dict[str, str]:
+    """Read the headers that have encoded words and, against the rules, other bytes than ASCII."""
+    return {
+        name.lower(): _of_bytes(str(value).encode("utf-8", "surrogateescape"))
+        for name, value in reversed([*message.raw_items()])
+        if "=?" in str(value) and not str(value).isascii()
+    }
+
+
+def _of_bytes(value: bytes) -> str:
+    try:
+        words = decode_header(value[:_HEADER_CHARS].decode("latin-1"))
+    except (HeaderParseError, ValueError):
+        words = [(value, None)]
+    parts = (text.encode("latin-1", "replace") if isinstance(text, str) else text for text, _ in words)
+    texts = (
+        decoded(part, charset or "utf-8", "utf-8", errors="replace")
+        for part, (_, charset) in zip(parts, words, strict=True)
+    )
+    return " ".join("".join(texts).split())
+
+
+def _people(values: Sequence[str], addresses: Sequence[PyAddress] = ()) -> list[Correspondent]:
+    """Read the people of a header, which may break the rules or stand more than once."""
+    values = [str(value)[:_ADDRESS_CHARS] for value in values[:MAX_PEOPLE]]
+    plain = [_without_comments(value) for value in values]
+    if plain != values:
+        try:
+            # Comments may stand anywhere, also inside of an address, where the fast parser takes them for its letters.
+            addresses = parse_email(f"To: {' '.join(', '.join(plain).split())}\n\n".encode()).to
+        except (ParseError, ValueError):
+            addresses = ()
     people = [
-        Correspondent(unfolded(address.display_name or ""), _REMARK.sub("", unfolded(address.address)))
+        Correspondent(unfolded(address.display_name or ""), unfolded(address.address))
         for address in addresses[:MAX_PEOPLE]
     ]
-    return _named(people, headers.get(name, ())) if people else _loose_people(headers, name)
+    return _named(people or _loose_people(plain), values) or [
+        _local(text)
+        for text, bare in zip(map(unfolded, values), plain, strict=True)
+        # A group that has no members has a name all the same.
+        if text and not bare.replace(" ", "").endswith(":;")
+    ]
+
+
+def _without_comments(value: str) -> str:
+    if "(" not in value:
+        return value
+    depth, outside = 0, list[str]()
+    for piece in _COMMENTS.findall(value):
+        depth += {"(": 1, ")": -1 if depth else 0}.get(piece, 0)
+        if not depth and piece != ")":
+            outside.append(piece)
+    return value if depth else "".join(outside)
 
 
 def _named(people: list[Correspondent], values: Sequence[str]) -> list[Correspondent]:
     """Give the names that stand behind their addresses to those that have none."""
-    if not any("(" in value for value in values):
+    names = {address: name for value in values for address, name in _COMMENTED.findall(value)}
+    if not names:
         return people
-    names = {
-        address: name for value in values for address, name in _COMMENTED.findall(value[:_ADDRESS_CHARS])
-    }
     return [
         person if person.name else replace(person, name=unfolded(names.get(person.address, "")))
         for person in people
     ]
 
 
-def _loose_people(headers: Mapping[str, Sequence[str]], name: str) -> list[Correspondent]:
-    """Read a header that breaks the rules, or stands more than once."""
-    values = [str(value)[:_ADDRESS_CHARS] for value in headers.get(name, ())[:MAX_PEOPLE]]
+def _loose_people(values: Sequence[str]) -> list[Correspondent]:
     matches = [match for value in values for match in _LOOSE_ADDRESS.findall(value)]
     people = [Correspondent(unfolded(person), unfolded(named or bare)) for person, named, bare in matches]
-    return _named(people[:MAX_PEOPLE], values) or [
-        _local(text) for text in map(unfolded, values) if _is_person(text)
-    ]
-
-
-def _is_person(text: str) -> bool:
-    """Return whether a text is more than the name of a group that has no members."""
-    return bool(text) and not text.replace(" ", "").endswith(":;")
+    return people[:MAX_PEOPLE]
 
 
 def _local(text: str) -> Correspondent:
@@ -277,8 +337,12 @@ def _with_headers(
     # Bytes beyond ASCII come as escapes; they are UTF-8 or Latin-1.
     values = ((name, str(value).encode("utf-8", "surrogateescape")) for name, value in message.items())
     headers = _headers((name, [decoded(value, errors="replace")]) for name, value in values)
-    people = {name: _loose_people(headers, name) for name in _PEOPLE_HEADERS}
-    return ParsedMessage(headers, people, header_moment(headers.get("date", [""])[0]), plain, html, attached)
+    mended = _mended_values(message)
+    people = {
+        name: _people([mended[name]] if name in mended else headers.get(name, ())) for name in _PEOPLE_HEADERS
+    }
+    date = header_moment(headers.get("date", [""])[0])
+    return ParsedMessage(headers, mended, people, date, plain, html, attached)
 
 
 def _content(part: Message) -> bytes:

@@ -20,11 +20,13 @@ from typing import IO, Any
 
 from headgate.sources.documents.office import TYPES, DocumentUnreadable, read_office
 from headgate.sources.documents.pdf import read_pdf
+from headgate.sources.formats.compound import SIGNATURE, CompoundDamaged
 from headgate.sources.formats.values import clean, decoded, digest_of
 from headgate.sources.formats.xml_events import XmlEnd, xml_events
 from headgate.sources.inputs.tree import InputFile
 from headgate.sources.mail.html import fold, text_of_html
 from headgate.sources.mail.mbox import MAX_MESSAGE_BYTES, MailFile, folder_of, kind_of, maildir_flags, split
+from headgate.sources.mail.outlook import NoMail, read_outlook
 from headgate.sources.mail.parsing import AttachedPart, Correspondent, ParsedMessage, parse, sent_at, unfolded
 from headgate.sources.protocol import Attachment, Item, Mark, Reject, Row
 from headgate.sources.reading_note import NOTE
@@ -35,6 +37,7 @@ _MAX_DOCUMENT_BYTES = 16 * 1024 * 1024
 _SUFFIXES = {
     **{kind: suffix[1:] for suffix, kind in TYPES.items()},
     "text/html": "html",
+    "application/vnd.ms-outlook": "msg",
     "text/rtf": "rtf",
     "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "xlsx",
     "application/vnd.oasis.opendocument.spreadsheet": "ods",
@@ -59,6 +62,8 @@ def _reader(suffix: str, mime_type: str) -> Callable[[bytes], str] | None:
         return lambda content: "\n\n".join(filter(None, text_of_html(_plain(content))))
     if suffix == "xlsx":
         return _workbook
+    if suffix == "msg":
+        return lambda content: _as_text(read_outlook(content))
     if f".{suffix}" in TYPES or suffix == "ods":
         return lambda content: _document(content, f".{suffix}")
     return _plain if mime_type.startswith("text/") or suffix in {"txt", "md", "csv"} else None
@@ -147,7 +152,11 @@ class MailRows:
         NOTE.item_is_read()
 
     def _rows(self, raw: bytes, state: MailState) -> Iterator[Row | Reject]:
-        message = parse(raw)
+        try:
+            message = read_outlook(raw) if raw.startswith(SIGNATURE) else parse(raw)
+        except (CompoundDamaged, NoMail) as error:
+            yield Reject(state.place, str(error))
+            return
         # Thunderbird leaves a deleted message in the file until the folder is compacted.
         if _mozilla(message) & 8:
             return
@@ -158,7 +167,7 @@ class MailRows:
             yield Reject(state.place, f"The text of the message is cut after {MAX_BODY_CHARS} characters.")
         moment = sent_at(message.date, message.headers.get("received", ()), state.envelope)
         attached = list(_attached(message.attached, _MAX_FORWARDS))[:_MAX_ATTACHMENTS]
-        subject = _limited(unfolded(message.header("subject")))
+        subject = _subject(message)
         if thread not in self._threads:
             self._remember(thread)
             yield Row("threads", {"id": thread, "subject": _ANSWER.sub("", subject)}, place=state.place)
@@ -191,6 +200,9 @@ class MailRows:
 def _key(message: ParsedMessage, raw: bytes) -> str:
     # Programs end lines and messages differently.
     head, blank_line, content = raw.replace(b"\r\n", b"\n").partition(b"\n\n")
+    if raw.startswith(SIGNATURE):
+        # Saved again, the same message lies otherwise in its file.
+        head, blank_line = "\n".join((*message.plain, *message.html)).encode(), b""
     digest = hashlib.blake2b(content.strip() if blank_line else head, digest_size=16).hexdigest()
     headers = [unfolded(message.header(name)) for name in ("message-id", "from", "date", "subject")]
     return digest_of(*headers, digest)
@@ -254,7 +266,7 @@ def _placing(message: ParsedMessage, state: MailState) -> dict[str, Any]:
 
 
 def _gmail_labels(message: ParsedMessage) -> list[str]:
-    text = unfolded(message.header("x-gmail-labels"))
+    text = message.text("x-gmail-labels")
     return [label.strip() for label in next(csv.reader([text[:10_000]]), list[str]()) if label.strip()]
 
 
@@ -272,9 +284,8 @@ def _attached(parts: Sequence[AttachedPart], levels: int) -> Iterator[tuple[Atta
             yield part, attached_text(part.name, part.mime_type, part.content)
             continue
         inner = parse(part.content)
-        subject = _limited(unfolded(inner.header("subject")))
-        name = part.name or f"{subject or 'message'}.eml"
-        yield AttachedPart(name, part.mime_type, part.content), _as_text(inner, subject)
+        name = part.name or f"{_subject(inner) or 'message'}.eml"
+        yield AttachedPart(name, part.mime_type, part.content), _as_text(inner)
         if levels:
             yield from _attached(inner.attached, levels - 1)
 
@@ -284,9 +295,13 @@ def attachments_inside(content: bytes) -> int:
     return sum(1 for _ in _attached(parse(content).attached, _MAX_FORWARDS - 1))
 
 
-def _as_text(message: ParsedMessage, subject: str) -> str:
+def _subject(message: ParsedMessage) -> str:
+    return _limited(message.text("subject"))
+
+
+def _as_text(message: ParsedMessage) -> str:
     people = {name: ", ".join(map(str, message.people[name])) for name in ("from", "to")}
-    head = f"From: {people['from']}\nTo: {people['to']}\nDate: {unfolded(message.header('date'))}\nSubject: {subject}"
+    head = f"From: {people['from']}\nTo: {people['to']}\nDate: {message.text('date')}\nSubject: {_subject(message)}"
     body, quoted = _texts(message)
     return f"{head}\n\n{body}\n\n{quoted}".strip()[:MAX_BODY_CHARS]
 

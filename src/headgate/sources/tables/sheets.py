@@ -16,13 +16,12 @@ from typing import IO, Any, cast
 from xml.etree.ElementTree import ParseError
 
 from headgate.errors import InvalidRequest
+from headgate.sources.formats.compound import SIGNATURE
 from headgate.sources.inputs.tree import HEAD_BYTES, InputFile
 
 _OPEN_XML = frozenset({".xlsx", ".xlsm"})
 _SUFFIXES = _OPEN_XML | {".xls", ".xlsb", ".ods"}
 _ZIP = b"PK"
-#: How files begin that Microsoft's programs wrote before they took zip, and still do with a password.
-_COMPOUND = b"\xd0\xcf\x11\xe0"
 #: How much a workbook may hold unpacked, and how many times its size.
 _MAX_WORKBOOK_BYTES = 2 * 1024**3
 _MAX_WORKBOOK_RATIO = 200
@@ -33,7 +32,7 @@ SheetRows = Callable[[], Iterator[Sequence[Any]]]
 
 
 def is_workbook(file: InputFile) -> bool:
-    return file.suffix in _SUFFIXES and file.head.startswith((_ZIP, _COMPOUND))
+    return file.suffix in _SUFFIXES and file.head.startswith((_ZIP, SIGNATURE))
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from headgate.errors import InvalidRequest
 from headgate.sources.declaring import TEXT, StreamSpec, declaration
 from headgate.sources.file_source import CountedContent, read_each
 from headgate.sources.formats.values import MADE_KEY, RowKeys, digest_of
-from headgate.sources.inputs.tree import InputFile, InputTree
+from headgate.sources.inputs.tree import InputFile, InputTree, bare_label
 from headgate.sources.protocol import Certainty, Item, Recognised, Reject, Row, Source
 from headgate.sources.tables.binary_tables import binary_tables
 from headgate.sources.tables.columns import (
@@ -34,6 +34,7 @@ from headgate.sources.tables.text_tables import json_form, json_tables, text_tab
 _TEXT_SUFFIXES = frozenset({".csv", ".tsv", ".tab", ".xls"})
 _JSON_SUFFIXES = frozenset({".json", ".jsonl", ".ndjson"})
 _BINARY_HEADS = (b"SQLite format 3\x00", b"PAR1")
+_BIRTH = re.compile(r"birth|geburt|naissance|nacimiento|nascita", re.IGNORECASE)
 _TIME_WORDS = ("created", "date", "time", "timestamp", "at", "when", "day")
 _TITLE_WORDS = ("title", "name", "subject", "label", "headline", "full_name")
 _MEMBERS = frozenset({"key", "time", "title", "search", "groups", "types"})
@@ -114,7 +115,13 @@ def understand(raw: RawTable, stream: str, form: int) -> UnderstoodTable:
         [fact.name for fact in facts if fact.is_grouping(count, form)],
         count,
         frozenset() if key else repeated(hashes),
-        form == FORM and (raw.is_new or any(fact.kind_in(FORM) != fact.kind_in(FORM - 1) for fact in facts)),
+        form == FORM
+        and (
+            raw.is_new
+            or bare_label(raw.name) != raw.name
+            or _time_of(facts, count, FORM) != _time_of(facts, count, FORM - 1)
+            or any(fact.kind_in(FORM) != fact.kind_in(FORM - 1) for fact in facts)
+        ),
     )
 
 
@@ -128,7 +135,9 @@ def _time_of(facts: Sequence[ColumnFacts], count: int, form: int) -> str | None:
 
     def rank(name: str) -> int:
         words = re.split(r"[^a-z]+", name.lower())
-        return next((at for at, word in enumerate(_TIME_WORDS) if word in words), len(_TIME_WORDS))
+        # A birthday says nothing of when the row was written.
+        is_late = form == FORM and _BIRTH.search(name) is not None
+        return next((at for at, word in enumerate(_TIME_WORDS) if word in words), len(_TIME_WORDS) + is_late)
 
     return min(times, key=rank, default=None)
 
@@ -153,7 +162,9 @@ class FileTables:
     def understood(self) -> Sequence[UnderstoodTable]:
         names: set[str] = set()
         tables = [
-            understand(raw, _stream_name(raw.name, names), self._form)
+            understand(
+                raw, _stream_name(bare_label(raw.name) if self._form == FORM else raw.name, names), self._form
+            )
             for raw in tables_of(self.file, self._form)
         ]
         if not tables:
@@ -231,20 +242,27 @@ class TablesSource(Source):
         for file in tree.files:
             if _looks_like_table(file):
                 is_alone = len(tree.files) == 1
-                title = file.stem if is_alone else f"{tree.label}: {file.stem}"
+                older = file.stem if is_alone else f"{tree.label}: {file.stem}"
+                name = bare_label(file.stem)
                 recognised.append(
                     Recognised(
-                        self.name, title, [file], Certainty.GENERIC, {"tables": FileTables(file)}, form=FORM
+                        self.name,
+                        name if is_alone else f"{bare_label(tree.label)}: {name}",
+                        [file],
+                        Certainty.GENERIC,
+                        {"tables": FileTables(file)},
+                        older_titles=(older,),
+                        form=FORM,
                     )
                 )
         return recognised
 
     def prepared(self, recognised: Recognised) -> Recognised:
-        slug = re.sub(r"[^a-z0-9]+", "-", recognised.files[0].stem.lower()).strip("-")[:40] or "table"
+        stem = recognised.files[0].stem
         tables: FileTables = recognised.facts["tables"]
-        variant = f"{slug}-{_digest(tables)}"
+        variant = f"{_slug(bare_label(stem))}-{_digest(tables)}"
         with suppress(InvalidRequest):
-            older = f"{slug}-{_digest(tables.older)}"
+            older = f"{_slug(stem)}-{_digest(tables.older)}"
             return replace(recognised, variant=variant, older_variant=older if older != variant else "")
         return replace(recognised, variant=variant)
 
@@ -262,6 +280,10 @@ class TablesSource(Source):
 def _tables(recognised: Recognised) -> Sequence[UnderstoodTable]:
     tables: FileTables = recognised.facts["tables"]
     return (tables if recognised.form >= FORM else tables.older).understood
+
+
+def _slug(stem: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-")[:40] or "table"
 
 
 def _digest(tables: FileTables) -> str:
