@@ -268,4 +268,18 @@ BUGS = (
         "if tuple(entry) not in others)",
         "if entry)",
     ),
+    Bug(
+        "tests/sources/test_unknown_files.py::test_thousands_of_pictures_hide_no_other_file_that_is_not_read",
+        "a picture is named for each picture, until nothing else is",
+        f"{_SOURCES}/unknown.py",
+        "names[: 1 if reason else most]",
+        "names[:most]",
+    ),
+    Bug(
+        "tests/sources/test_takeout.py::test_a_takeout_is_taken_whole_and_a_later_one_adds_only_what_is_new",
+        "what Google notes of each picture is a table of people",
+        f"{_SOURCES}/tables/source.py",
+        "not is_about_picture(file) and ",
+        "",
+    ),
 )

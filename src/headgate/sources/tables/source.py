@@ -29,6 +29,7 @@ from headgate.sources.tables.columns import (
 from headgate.sources.tables.sheets import is_workbook
 from headgate.sources.tables.text_kinds import FORM
 from headgate.sources.tables.text_tables import json_form, json_tables, text_table
+from headgate.sources.unknown import is_about_picture
 
 #: Some banks call a table of text ``.xls``.
 _TEXT_SUFFIXES = frozenset({".csv", ".tsv", ".tab", ".xls"})
@@ -296,7 +297,7 @@ def _looks_like_table(file: InputFile) -> bool:
     if file.suffix in _TEXT_SUFFIXES and not is_workbook(file):
         return text_table(file) is not None
     if file.suffix in _JSON_SUFFIXES:
-        return json_form(file) is not None
+        return not is_about_picture(file) and json_form(file) is not None
     return file.head.startswith(_BINARY_HEADS) or is_workbook(file)
 
 
