@@ -250,7 +250,7 @@ def _named(name: str) -> tuple[str, str | None]:
 
 
 @dataclass(frozen=True, slots=True)
-class _State:
+class _ServerState:
     """A server of the gateway as it is now."""
 
     name: str
@@ -279,7 +279,7 @@ class _State:
         }
 
 
-async def _states(context: typer.Context, names: Collection[str] | None = None) -> list[_State]:
+async def _states(context: typer.Context, names: Collection[str] | None = None) -> list[_ServerState]:
     entries = [
         entry for entry in gateway_entries(settings_of(context)) if names is None or entry.name in names
     ]
@@ -287,18 +287,18 @@ async def _states(context: typer.Context, names: Collection[str] | None = None) 
     return list(await asyncio.gather(*(_state(entry, importer) for entry in entries)))
 
 
-async def _state(entry: ServerEntry, importer: ImportServer) -> _State:
+async def _state(entry: ServerEntry, importer: ImportServer) -> _ServerState:
     url = entry.public_url
     try:
         async with await importer(entry) as imported:
             blocked = {name: change.grade for name, change in imported.blocked.items()}
             names = frozenset(item.local_name for item in imported if item.meta["mcp"]["tool"] not in blocked)
-            return _State(entry.name, url, "", names, blocked)
+            return _ServerState(entry.name, url, "", names, blocked)
     except HeadgateError as error:
-        return _State(entry.name, url, f"{error.message} {error.hint}".strip())
+        return _ServerState(entry.name, url, f"{error.message} {error.hint}".strip())
 
 
-def _judged(state: _State | None, tool: str | None) -> tuple[int, str]:
+def _judged(state: _ServerState | None, tool: str | None) -> tuple[int, str]:
     if state is None:
         return _NOT_THERE, "there is no such server"
     if state.problem:
@@ -313,7 +313,7 @@ def _judged(state: _State | None, tool: str | None) -> tuple[int, str]:
     return _NOT_THERE, "there is no such operation" + (f"; nearest: {', '.join(near)}" if near else "")
 
 
-def _state_lines(state: _State) -> list[str]:
+def _state_lines(state: _ServerState) -> list[str]:
     if state.problem:
         return [f"{state.name}  away: {_line(state.problem)}"]
     waiting = [f"  {grade:<9} {name}" for name, grade in sorted(state.blocked.items())]

@@ -19,7 +19,7 @@ import msgspec
 from headgate.errors import ConfigInvalid
 from headgate.home import read_private, write_private
 from headgate.mcp.client.mapping import MappingBounds, Naming, Skipped, Tool, map_tool
-from headgate.mcp.client.scan import HIDDEN, LOOK_ALIKE, Finding, blocking
+from headgate.mcp.client.scan import HIDDEN, LOOK_ALIKE, ToolFinding, blocking
 from headgate.schema.diff import DefinitionDiff, diff_definitions, renames
 from headgate.system import lock, open_private
 
@@ -157,7 +157,7 @@ def pins_of(tools: Iterable[Tool]) -> dict[str, Pin]:
 def changes_since(
     pins: Mapping[str, Pin],
     tools: Iterable[Tool],
-    findings: Mapping[str, Sequence[Finding]] = MappingProxyType({}),
+    findings: Mapping[str, Sequence[ToolFinding]] = MappingProxyType({}),
 ) -> list[ToolChange]:
     """Compare the tools that a server lists with the approved ones; no change, no entry."""
     listed = {tool.name: tool for tool in tools}
@@ -186,7 +186,7 @@ class Listing:
     skipped: tuple[Skipped, ...]
     naming: Naming
     #: What in them could deceive.
-    findings: Mapping[str, Sequence[Finding]] = field(default_factory=dict[str, "Sequence[Finding]"])
+    findings: Mapping[str, Sequence[ToolFinding]] = field(default_factory=dict[str, "Sequence[ToolFinding]"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ _VALUES = frozenset({"default", "examples", "example", "const", "enum"})
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ToolFinding:
     """Something in a tool that could deceive."""
 
     #: ``hidden_characters``, ``look_alike``, ``instructions``, ``other_tool`` or ``secret``.
@@ -75,12 +75,12 @@ class Finding:
         return self.kind in {HIDDEN, LOOK_ALIKE}
 
 
-def blocking(findings: Iterable[Finding]) -> Finding | None:
+def blocking(findings: Iterable[ToolFinding]) -> ToolFinding | None:
     """Return the first finding that blocks."""
     return next((finding for finding in findings if finding.blocks), None)
 
 
-def scan(definitions: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[Finding, ...]]:
+def scan(definitions: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[ToolFinding, ...]]:
     """Look through the tools of one server; only those with findings are returned."""
     drawn = _alike(definitions)
     found = {
@@ -90,20 +90,20 @@ def scan(definitions: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[Findin
     return {name: findings for name, findings in found.items() if findings}
 
 
-def _alike(names: Iterable[str]) -> dict[str, tuple[Finding, ...]]:
+def _alike(names: Iterable[str]) -> dict[str, tuple[ToolFinding, ...]]:
     """Find names that are drawn like others, or mix scripts to look like Latin."""
     plain = {name for name in names if name.isascii()}
     drawn = {_as_drawn(name): name for name in sorted(plain)}
-    findings: dict[str, tuple[Finding, ...]] = {}
+    findings: dict[str, tuple[ToolFinding, ...]] = {}
     for name in names:
         if name in plain:
             continue
         other = drawn.get(_as_drawn(name))
         if other is not None:
-            findings[name] = (Finding(LOOK_ALIKE, "/name", f"Its name looks like {other}."),)
+            findings[name] = (ToolFinding(LOOK_ALIKE, "/name", f"Its name looks like {other}."),)
         elif _mixes_scripts(name):
             text = f"Its name has letters that look like others: {name.encode('ascii', 'backslashreplace').decode()[:_QUOTED_CHARS]}."
-            findings[name] = (Finding(LOOK_ALIKE, "/name", text),)
+            findings[name] = (ToolFinding(LOOK_ALIKE, "/name", text),)
     return findings
 
 
@@ -117,33 +117,33 @@ def _mixes_scripts(name: str) -> bool:
     return has_latin and any(ord(character) in _DRAWN_AS for character in letters)
 
 
-def _of_tool(definition: Mapping[str, Any], names: Iterable[str]) -> Iterator[Finding]:
+def _of_tool(definition: Mapping[str, Any], names: Iterable[str]) -> Iterator[ToolFinding]:
     known = {*names, *_properties(definition)}
     kinds: set[str] = set()
     for place, text in _texts(definition):
         for finding in _of_text(place, text, known):
-            # One of each kind says enough; a thousand of them help nobody.
+            # One of each kind says enough; a thousand of them help no one.
             if finding.kind not in kinds:
                 kinds.add(finding.kind)
                 yield finding
 
 
-def _of_text(place: str, text: str, known: set[str]) -> Iterator[Finding]:
+def _of_text(place: str, text: str, known: set[str]) -> Iterator[ToolFinding]:
     if unseen := _UNSEEN.search(text):
         code = f"U+{ord(unseen.group()):04X}"
-        yield Finding(HIDDEN, place, f"It holds characters that cannot be seen, such as {code}.")
+        yield ToolFinding(HIDDEN, place, f"It holds characters that cannot be seen, such as {code}.")
     if _SECRET.search(text):
-        yield Finding("secret", place, "It holds what looks like a secret.")
+        yield ToolFinding("secret", place, "It holds what looks like a secret.")
     if place.rpartition("/")[2].isdigit() or place.rpartition("/")[2] in _VALUES:
         return
     if instruction := _INSTRUCTIONS.search(text):
-        yield Finding(
+        yield ToolFinding(
             "instructions", place, f"It gives the model instructions: {_quoted(instruction.group())}."
         )
     for mention in _MENTION.finditer(text):
         name = mention[1] or mention[2]
         if name not in known:
-            yield Finding(
+            yield ToolFinding(
                 "other_tool", place, f"It names a tool that this server does not have: {_quoted(name)}."
             )
 
