@@ -39,7 +39,7 @@ _PARTS = ("parser", "source", "ingest", "import")
 def load_parsers(tree: InputTree) -> None:
     """Read the first item, so that loading libraries counts neither here nor for the bare parser."""
     (planned, *_) = plan_imports([tree], chosen_sources(None)).imports
-    next(iter(planned.job.read({})), None)
+    next(iter(planned.job.read({}, planned.job.form)), None)
 
 
 def peak_mib() -> float:
@@ -77,7 +77,9 @@ async def measured(path: Path, what: str) -> dict[str, Any]:
         if what == "source":
             with watch:
                 rows = sum(
-                    len(lines) for part in parts(planned.job.read({})) for lines in part.lines.values()
+                    len(lines)
+                    for part in parts(planned.job.read({}, planned.job.form))
+                    for lines in part.lines.values()
                 )
             return figures(rows, watch)
         store = SqliteStore(open_home(Path(place) / "home"), lambda: 0)
@@ -94,7 +96,7 @@ async def _ingested(store: SqliteStore, job: ImportJob) -> dict[str, Any]:
     await store.declare(job.connector_key, job.document)
     connection = await store.create_connection(job.connector_key, "bench")
     rows, watch = 0, Stopwatch()
-    for part in parts(job.read({})):
+    for part in parts(job.read({}, job.form)):
         with watch:
             for stream, lines in part.lines.items():
                 await store.ingest(Batch(connection.id, StreamName(stream), [one.line for one in lines], 0))

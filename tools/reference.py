@@ -132,7 +132,7 @@ def commands_page() -> str:
             "| exit code | meaning |",
             "|---|---|",
             "| 0 | done |",
-            "| 1 | failed; the line on standard error says why. `doctor` and `store fsck`: something is wrong, and it is listed |",
+            "| 1 | failed; the line on standard error says why. `doctor` and `store fsck`: something is wrong, and it is listed. `search`: nothing was found |",
             "| 3, 4, 6 | `ops`: a tool waits for your approval; a server cannot be reached; there is no such operation |",
             "| 5 | `ops call`: the tool failed |",
             "| 64 | the command was called wrongly |",

@@ -51,7 +51,7 @@ _PRIVATE = (
 #: The commands that work on a home, as hints name them.
 COMMANDS = (
     "audit", "clients", "config", "connect", "demo", "doctor", "export", "grants", "import", "keys", "mcp", "ops",
-    "owner", "rules", "serve", "service", "sources", "stop-all", "store", "try", "watch",
+    "owner", "rules", "search", "serve", "service", "sources", "stop-all", "store", "try", "watch",
 )  # fmt: skip
 _COMMAND = re.compile(rf"\bheadgate(?= (?:{'|'.join(COMMANDS)})\b)|(?<=')headgate(?=')")
 #: Is locked while a file of a directory is created.

@@ -494,6 +494,7 @@ def live_sources(home: Path, environment: Mapping[str, str]) -> dict[str, LiveSo
     from headgate.mcp.client.servers import opened_operation
     from headgate.sources import registry
     from headgate.sources.calendar.account import CalendarAccount
+    from headgate.sources.contacts_account import ContactsAccount
     from headgate.sources.mail.imap import ImapSource
     from headgate.sources.remote import RemoteSource
     from headgate.sources.secrets import Secrets
@@ -502,6 +503,7 @@ def live_sources(home: Path, environment: Mapping[str, str]) -> dict[str, LiveSo
     built_in: tuple[LiveSource, ...] = (
         ImapSource(notes, secrets),
         CalendarAccount(now, notes, secrets),
+        ContactsAccount(now, notes, secrets),
         RemoteSource(partial(opened_operation, pins=FilePins(home / "pins.json")), secrets),
     )
     return {**registry.live_sources(), **{source.name: source for source in built_in}}

@@ -46,7 +46,7 @@ def test_a_file_is_imported_once_and_the_command_that_is_printed_grants_it(tmp_p
     assert "contacts: 3 new" in first.out
     again = imported(tmp_path, str(cards))
     (report,) = again["imports"]
-    assert report["streams"] == {"contacts": {"accepted": 3, "added": 0, "removed": 0}}
+    assert report["streams"] == {"contacts": {"accepted": 3, "added": 0, "removed": 0, "known": 3}}
     program, *words = shlex.split(first.out.splitlines()[-1])
     assert program == "headgate"
     granted = headgate(tmp_path, *words, "--json")
@@ -258,7 +258,7 @@ def test_a_compressed_file_goes_to_the_connection_of_the_file(tmp_path: Path, ca
     (tmp_path / "cards.vcf.gz").write_bytes(gzip.compress(cards.read_bytes()))
     (again,) = imported(tmp_path, "cards.vcf.gz")["imports"]
     assert again["connection_id"] == first["connection_id"]
-    assert again["streams"] == {"contacts": {"accepted": 3, "added": 0, "removed": 0}}
+    assert again["streams"] == {"contacts": {"accepted": 3, "added": 0, "removed": 0, "known": 3}}
 
 
 def test_an_import_beside_a_running_server_is_served_at_once(tmp_path: Path, cards: Path):

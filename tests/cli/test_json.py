@@ -23,6 +23,7 @@ CALLS: dict[str, tuple[str, int]] = {
     "doctor": ("", 0),
     "import": ("in", 0),
     "export": ("{connection} out", 0),
+    "search": ("secret", 1),
     "watch": ("missing", 1),
     "stop-all": ("", 0),
     "try": ("schema --as agent", 0),

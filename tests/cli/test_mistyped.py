@@ -38,7 +38,11 @@ def run(place: Path, *arguments: str) -> Outcome:
     [
         ("-h", 0, "Usage: headgate"),
         ("grants create -h", 0, "Usage: headgate grants create"),
-        ("serv", 64, "No such command 'serv'. Did you mean 'serve', 'service'? See 'headgate --help'."),
+        (
+            "serv",
+            64,
+            "No such command 'serv'. Did you mean 'serve', 'service', 'search'? See 'headgate --help'.",
+        ),
         ("version", 0, "headgate "),
         ("import nothing.mbox", 1, "nothing.mbox"),
         ("grants create --client a --connection House", 1, "Connections are Home (home)"),

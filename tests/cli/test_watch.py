@@ -86,7 +86,7 @@ def test_it_works_beside_a_server_of_the_same_home(tmp_path: Path, inbox: Path):
     assert inbox.exists()
     with serving(tmp_path), watching(tmp_path, "--json") as process:
         streams = event(process)["imports"][0]["streams"]
-        assert streams == {"contacts": {"accepted": 1, "added": 1, "removed": 0}}
+        assert streams == {"contacts": {"accepted": 1, "added": 1, "removed": 0, "known": 0}}
 
 
 def test_a_directory_that_is_not_there_ends_it(tmp_path: Path):

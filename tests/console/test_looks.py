@@ -181,7 +181,7 @@ async def _agents_read(shown: Gallery) -> None:
 async def _read_record(shown: Gallery, mail: ConnectionId) -> str:
     """Find a record that the agents were shown."""
     found = await shown.browser.get(f"/console/search?q=boat&stream=messages&connection_id={mail}")
-    path = re.search(r'class="title" href="([^"]+)"', found.text)
+    path = re.search(r'class="title"[^>]* href="([^"]+)"', found.text)
     assert path
     return unescape(path[1])
 

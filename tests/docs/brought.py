@@ -114,6 +114,15 @@ def _calendars(place: Path) -> Iterator[ReachedServer]:
 
 
 @contextmanager
+def _contacts(place: Path) -> Iterator[ReachedServer]:
+    (place / "dav").mkdir()
+    with caldav.caldav_server(place / "dav") as server:
+        server.make_address_book("people")
+        server.put_card("people", "ada", "Lovelace")
+        yield ReachedServer({"https://dav.example": server.url}, caldav.PASSWORD)
+
+
+@contextmanager
 def _tasks(_: Path) -> Iterator[ReachedServer]:
     with on_loopback(app_of(Tasks())) as url:
         yield ReachedServer({"https://tasks.example": url})
@@ -130,6 +139,7 @@ def _database(place: Path) -> Iterator[ReachedServer]:
 SERVERS: dict[str, Callable[[Path], AbstractContextManager[ReachedServer]]] = {
     "docs/how-to/import-mail.md": _mail_account,
     "docs/how-to/import-calendar.md": _calendars,
+    "docs/how-to/import-contacts.md": _contacts,
     "docs/how-to/import-remote.md": _tasks,
     "docs/how-to/many-machines.md": _database,
     "docs/how-to/postgres.md": _database,

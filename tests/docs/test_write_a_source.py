@@ -45,11 +45,11 @@ def test_the_example_of_a_source_is_short_and_is_found_by_its_entry_point(tmp_pa
     (tmp_path / "my.books").write_text(
         "2026-03-01 | Emma | Jane Austen\nnothing\n2026-03-01 | Emma | Jane Austen\n", encoding="utf-8"
     )
-    for added in (2, 0):
+    for added, known in ((2, 0), (0, 2)):
         done = headgate(tmp_path, "--home", "home", "import", "my.books", "--json", **reading_list)
         assert done.code == 65, done.err
         (report,) = json.loads(done.out)["imports"]
-        assert report["streams"] == {"books": {"accepted": 2, "added": added, "removed": 0}}
+        assert report["streams"] == {"books": {"accepted": 2, "added": added, "removed": 0, "known": known}}
         assert report["rejects"] == [{"place": "my.books line 2", "reason": "It has no three parts."}]
 
 

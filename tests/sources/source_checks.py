@@ -37,10 +37,10 @@ def _file(name: str, content: bytes | str) -> InputFile:
     return InputFile(name, len(raw), partial(io.BytesIO, raw), _no_path, modified_at=1_780_000_000_000_000)
 
 
-def items_of(source, files, resume=None):
+def items_of(source, files, label="export"):
     """Read everything that a source finds in these files."""
-    found = source.detect(tree_with(files))
-    return [item for one in found for item in source.read(one, resume or {})]
+    found = source.detect(tree_with(files, label))
+    return [item for one in found for item in source.read(one, {})]
 
 
 def rows_of(source, files) -> dict[str, list[dict]]:

@@ -133,7 +133,7 @@ def test_instagram_and_messenger_are_two_connections_and_other_files_beside_chat
     assert found == {
         "Instagram": ["your_instagram_activity/messages/inbox/zoe_1/message_1.json"],
         "Messenger": ["facebook/inbox/zoe_1/message_1.json"],
-        "Notes export": ["facebook/inbox/zoe_1/note.md"],
+        "Notes: export": ["facebook/inbox/zoe_1/note.md"],
     }
 
 

@@ -16,6 +16,10 @@ from headgate.model.record import coverage_in
 from headgate.sources.coverage import ImportedStream, noted
 from headgate.sources.importing import Importer
 from headgate.sources.protocol import Covered
+from headgate.sources.registry import CHAT
+from tests.sources.history.exports import HEALTH
+from tests.sources.source_checks import items_of
+from tests.sources.test_chat_slack import FILES as SLACK
 from tests.sources.test_every_source import jobs_of
 from tests.store.engines import Driven
 
@@ -43,16 +47,18 @@ class Home:
         self.at = NOW
         self.store = Driven("sqlite", place / "store")
 
-    def brings(self, content: str, name: str = "a.ofx") -> tuple[str | None, str | None] | None:
-        """Import a file into the one connection, and return what its transactions cover then."""
+    def brings(
+        self, content: str, name: str = "a.ofx", stream: str = "transactions"
+    ) -> tuple[str | None, str | None] | None:
+        """Import a file into the one connection, and return what its transactions, or other records, cover then."""
         folder = self.place / f"files{self.at}"
         folder.mkdir()
         (folder / name).write_text(content)
         self.at += 3_600_000_000
-        for job in jobs_of("money", folder):
+        for job in jobs_of("money" if name == "a.ofx" else "history", folder):
             self.store.run(Importer(self.store.bare, clock=lambda: self.at).run(job))
         (connection,) = self.store.connections()
-        return covers(json.loads(self.store.state(connection.id) or b"{}"))
+        return covers(json.loads(self.store.state(connection.id) or b"{}"), stream)
 
 
 def covers(state: dict[str, Any], stream: str = "transactions") -> tuple[str | None, str | None] | None:
@@ -101,6 +107,65 @@ def test_a_period_is_not_known_where_lines_of_another_were_there_before(home: Ho
 def test_a_statement_of_which_a_line_could_not_be_read_covers_nothing(home: Home):
     broken = "<STMTTRN><TRNTYPE>DEBIT<DTPOSTED>20260303<TRNAMT>oops<FITID>X<NAME>Y</STMTTRN>"
     assert home.brings(statement("A", "20260301", "20260331", "20260302", more=broken)) is None
+
+
+def listens(*days: str) -> str:
+    return json.dumps(
+        [
+            {"ts": f"{day}T08:00:00Z", "ms_played": 5, "master_metadata_track_name": f"On {day}"}
+            for day in days
+        ]
+    )
+
+
+def test_a_log_covers_the_days_after_the_one_with_which_it_begins(home: Home):
+    assert home.brings(listens("2026-03-02", "2026-03-09"), "endsong_0.json", "listens") == (
+        "2026-03-03",
+        "2026-03-09",
+    )
+    assert home.brings(listens("2026-03-09", "2026-04-05"), "endsong_1.json", "listens") == (
+        "2026-03-03",
+        "2026-04-05",
+    )
+    assert home.brings(listens("2026-05-01", "2026-05-05"), "endsong_2.json", "listens") == (
+        "2026-05-02",
+        "2026-05-05",
+    )
+
+
+def test_a_log_of_one_day_covers_nothing_and_a_longer_one_goes_on_from_it(home: Home):
+    assert home.brings(listens("2026-03-02"), "endsong_0.json", "listens") is None
+    assert home.brings(listens("2026-03-02", "2026-03-09"), "endsong_0.json", "listens") == (
+        "2026-03-03",
+        "2026-03-09",
+    )
+
+
+def test_a_log_with_an_entry_that_cannot_be_read_covers_nothing(home: Home):
+    broken = listens("2026-03-02", "2026-03-09")[:-1] + ', {"ts": "soon", "ms_played": 1}]'
+    assert home.brings(broken, "endsong_1.json", "listens") is None
+
+
+def test_an_export_of_health_covers_everything_until_it_was_made(home: Home):
+    export = HEALTH.decode().replace(' <Record type="HKQuantityTypeIdentifierStepCount" value="1"/>', "")
+    assert home.brings(export, "export.xml", "measurements") == (None, "2026-03-02")
+    assert home.brings(export, "export.xml", "workouts") == (None, "2026-03-02")
+
+
+@pytest.mark.parametrize(
+    ("label", "period"),
+    [
+        ("Boat club Slack export Nov 1 2023 - Dec 1 2023", ("2023-11-01", "2023-12-01")),
+        ("Boat club Slack export Now 1 2023 - Dec 1 2023", None),
+        ("Boat club Slack export of all", None),
+        ("Boat club", None),
+    ],
+)
+def test_an_export_of_slack_covers_the_days_that_its_name_says(label: str, period: tuple[str, str] | None):
+    days = [item for item in items_of(CHAT, SLACK, label=label) if isinstance(item, Covered)]
+    assert [(item.stream, item.start, item.end) for item in days] == (
+        [("messages", *period)] if period else []
+    )
 
 
 def test_importing_the_same_again_moves_nothing(home: Home):

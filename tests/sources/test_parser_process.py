@@ -77,7 +77,7 @@ def test_what_ends_its_process_is_rejected_with_the_reason_and_all_else_is_impor
         "c.trouble": "The parser failed: RuntimeError.",
     }
     # Two before the crash, one before the memory was full, and all of the last file; each was counted once.
-    assert report["streams"]["lines"] == {"accepted": 6, "added": 6, "removed": 0}
+    assert report["streams"]["lines"] == {"accepted": 6, "added": 6, "removed": 0, "known": 0}
     assert report["reject_count"] == 3
     assert report["failure"] == ""
     again, document = imported(tmp_path, "files", troubled)

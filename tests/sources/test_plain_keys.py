@@ -19,11 +19,13 @@ from headgate.sources.contacts import CONTACTS
 from headgate.sources.documents.source import DOCUMENTS
 from headgate.sources.formats.values import original_id, path_key, plain_id
 from headgate.sources.importing import Importer, ImportReport, job_of
+from headgate.sources.mail.source import MAIL
 from headgate.sources.notes import NOTES
 from headgate.sources.protocol import Source
 from headgate.sources.registry import BUILT_IN, CHAT, CONVERSATIONS
+from headgate.sources.tables.source import TABLES
 from tests.on_socket import headgate
-from tests.sources.reading import only
+from tests.sources.reading import only, tree_from
 from tests.store.engines import NOW, Driven
 
 EVENT = "BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nUID:a/b ~~2F c\r\nSUMMARY:x\r\nDTSTART:20260302T090000Z\r\n{}END:VEVENT\r\nEND:VCALENDAR\r\n"
@@ -174,3 +176,60 @@ def test_files_that_differ_have_different_keys(paths: list[str]):
 def test_a_file_cannot_be_named_like_the_key_of_another():
     key = path_key("House/boat.md", ".md")
     assert path_key(f"{key}.md", ".md") != key
+
+
+#: Files, and how their connections were called in earlier versions.
+RENAMED: dict[str, tuple[Source, dict[str, bytes], str, str, str]] = {
+    "notes": (NOTES, {"a.md": b"x"}, "notes", "Notes", "Notes notes"),
+    "documents": (
+        DOCUMENTS,
+        {"a.pdf": b"%PDF-1.4 broken"},
+        "Papers",
+        "Documents: Papers",
+        "Documents Papers",
+    ),
+    "slack": (CHAT, SLACK, "slack", "Slack", "Slack: slack"),
+    "mail": (
+        MAIL,
+        {
+            f"{to}.eml": f"Delivered-To: {to}@x.example\nSubject: {to}\n\nHi".encode()
+            for to in ("a", "b", "c")
+        },
+        "letters",
+        "Mail from letters",
+        "Mail of a@x.example",
+    ),
+    "tables": (
+        TABLES,
+        {f"Habits {'0f' * 16}.csv": b"name,day\nrun,2026-03-01\n"},
+        f"Habits {'0f' * 16}",
+        "Habits",
+        f"Habits {'0f' * 16}",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RENAMED)
+def test_a_connection_that_was_named_by_an_earlier_version_is_used_again(store: Driven, name: str):
+    source, files, label, title, older = RENAMED[name]
+    (found,) = source.detect(tree_from(files, label))
+    assert found.title == title
+    importer = Importer(store.bare, clock=lambda: NOW)
+    first = store.run(importer.run(job_of(source, found, name=older)))
+    again = store.run(importer.run(job_of(source, found)))
+    assert (again.connection_id, again.accepted > 0) == (first.connection_id, True)
+    assert all(count.added == 0 for count in again.streams.values())
+    named = store.run(importer.run(job_of(source, found, name="Mine")))
+    assert named.connection_id != first.connection_id
+
+
+def test_a_table_of_notion_is_read_into_the_connection_that_an_earlier_version_made(store: Driven):
+    source, files, label, _, _ = RENAMED["tables"]
+    (found,) = source.detect(tree_from(files, label))
+    (stream,) = source.declare(source.prepared(found))["streams"]
+    assert stream["name"] == "habits"
+    job = job_of(source, found)
+    older = replace(source.prepared(found), form=1)
+    document = source.declare(replace(older, variant=older.older_variant))
+    assert [stream["name"] for stream in document["streams"]] == [f"habits_{'0f' * 16}"]
+    assert str(job.older_key).startswith(f"tables-habits-{'0f' * 16}-")

@@ -11,12 +11,17 @@ from tests.sources import test_calendar as calendars, test_contacts as contacts
 from tests.sources.documents.made import pdf
 from tests.sources.history import exports
 from tests.sources.mail.mails import ANSWER, LETTER, mbox
+from tests.sources.mail.outlook_files import MSG
 from tests.sources.notes import test_note_exports as exported_notes
 
 #: Mail in which no server noted to whom it was delivered, as Gmail exports it.
 SENT, ANSWERED = (
     b"X-GM-THRID: 18\nX-Gmail-Labels: Inbox\n" + raw.replace(b"Delivered-To", b"X-Was")
     for raw in (LETTER, ANSWER)
+)
+#: What a Takeout has of its own in the format that is chosen if nobody chooses.
+PAGE = (
+    b'<html><head><title>My Activity</title></head><body><div class="outer-cell mdl-cell mdl-cell--12-col">'
 )
 EVERYTHING = {
     "archive_browser.html": b"<html>What is in here</html>",
@@ -34,15 +39,26 @@ EVERYTHING = {
     "Keep/Shopping.html": b"<html>For the bridge</html>",
     "My Activity/Maps/MyActivity.json": exports.FILES["My Activity/Maps/MyActivity.json"],
     "Google Photos/a.jpg": b"\xff\xd8\xff",
+    "Google Photos/a.jpg.supplemental-metadata.json": b'{"photoTakenTime": {}, "people": [{"name": "Ada"}]}',
+    "My Activity/Search/MyActivity.html": PAGE,
+    "YouTube and YouTube Music/history/search-history.html": PAGE,
+    "Google Pay/Google transactions/transactions_1.csv": b"Time,Description,Amount\n"
+    b'"Mar 1, 2026, 5:03:12 PM",Cloud storage,USD 1.99\n"Apr 1, 2026, 5:03:12 PM",Cloud storage,USD 1.99\n',
+    "Chrome/Autofill.json": b'{"Autofill": []}',
+    "Drive/Plan.gdoc": b'{"url": "https://docs.google.com/x"}',
+    "Drive/old.doc": b"\xd0\xcf\x11\xe0",
+    "Drive/letter.msg": MSG,
 }
+JSON = "a page of Google Takeout; order the copy again and choose the format JSON"
 NEW = {
     "YouTube history": {"watched_videos": 1, "searches": 1},
     "Browser history": {"visits": 1},
     "Location history": {"positions": 2},
-    "Mail from Takeout": {"messages": 1, "threads": 1},
+    "Mail from Takeout": {"messages": 2, "threads": 2, "attachments": 3},
+    "Takeout: transactions_1": {"transactions_1": 2},
     "Calendar: Takeout": {"events": 7, "tasks": 1},
     "Contacts: Takeout": {"contacts": 4},
-    "Documents Takeout": {"documents": 1, "pages": 1},
+    "Documents: Takeout": {"documents": 1, "pages": 1},
     "Takeout: planks": {"planks": 2},
     "Google Keep": {"notes": 1},
     "Google activity: Maps": {"activities": 2},
@@ -70,10 +86,19 @@ def test_a_takeout_is_taken_whole_and_a_later_one_adds_only_what_is_new(tmp_path
     first, unknown = added(tmp_path, "takeout-20260301T100000Z-001.zip", EVERYTHING)
     assert first == NEW
     assert unknown == [
+        "Takeout/Chrome/Autofill.json (no list of records)",
+        "Takeout/Drive/Plan.gdoc (a link to a document of Google; download it as Word, Excel or PDF)",
+        "Takeout/Drive/old.doc (an old document of Office; save it as PDF, or in the newer format ending in x)",
         "Takeout/Google Photos/a.jpg (a picture; only text is read)",
-        "Takeout/Keep/Shopping.html (text beside the files of another program; import it by its own path)",
-        "Takeout/Mail/User Settings/Blocked Addresses.json",
-        "Takeout/archive_browser.html (text beside the files of another program; import it by its own path)",
+        (
+            "Takeout/Google Photos/a.jpg.supplemental-metadata.json"
+            " (what Google Photos notes of a picture; only text is read)"
+        ),
+        "Takeout/Keep/Shopping.html (the same note as in the .json file beside it)",
+        "Takeout/Mail/User Settings/Blocked Addresses.json (no list of records)",
+        f"Takeout/My Activity/Search/MyActivity.html ({JSON})",
+        f"Takeout/YouTube and YouTube Music/history/search-history.html ({JSON})",
+        "Takeout/archive_browser.html (the list of what is in the archive)",
     ]
     later = EVERYTHING | {"Mail/All mail Including Spam and Trash.mbox": mbox(SENT, ANSWERED)}
     second, _ = added(tmp_path, "takeout-20260401T100000Z-1-002 (1).zip", later)

@@ -71,4 +71,4 @@ async def test_a_page_runs_nothing_loads_nothing_and_names_no_other_host(program
 
 @pytest.mark.anyio
 async def test_the_front_page_leads_to_it(program: LocalProgram):
-    assert Page((await program.get("/")).content.decode()).addresses == ["/docs"]
+    assert Page((await program.get("/")).content.decode()).addresses == ["/console", "/docs"]

@@ -69,9 +69,12 @@ def report_lines(report: ImportReport) -> Iterable[str]:
     """Sum up one import."""
     for name, count in report.streams.items():
         if count.accepted or count.added or count.removed:
-            known = count.accepted - count.added
             gone = f", {count.removed:,} removed" if count.removed else ""
-            yield f"  {name}: {count.added:,} new" + (f", {known:,} known already" if known else "") + gone
+            yield (
+                f"  {name}: {count.added:,} new"
+                + (f", {count.known:,} known already" if count.known else "")
+                + gone
+            )
     if report.attachment_count:
         # Known ones among them are not stored again.
         yield f"  with {many(report.attachment_count, 'file')}"

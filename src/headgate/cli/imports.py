@@ -39,11 +39,11 @@ from headgate.sources.inputs.disk import settled_entries
 from headgate.sources.parsers import FileChoice, FileParser
 from headgate.sources.planning import ImportPlan, PlannedImport
 from headgate.sources.reading_note import READING_NOTES
+from headgate.sources.unknown import summary
 from headgate.wiring import Services
 
 #: Something was left out: rows were rejected, a file could not be read, or reading ended early.
 EXIT_REJECTED = 65
-_NAMES_SHOWN = 10
 
 
 def import_files(
@@ -171,10 +171,11 @@ def _print_previews(plan: ImportPlan, *, as_json: bool) -> None:
 
 
 def _print_unknown(unknown: Sequence[str]) -> None:
-    if unknown:
-        names = ", ".join(printable(name, 160) for name in unknown[:_NAMES_SHOWN])
-        more = f" and {len(unknown) - _NAMES_SHOWN:,} more" if len(unknown) > _NAMES_SHOWN else ""
-        typer.echo(f"Not read: {names}{more}", err=True)
+    lines = [printable(line, 600) for line in summary(unknown)]
+    if lines:
+        typer.echo(
+            "\n  ".join(["Not read:", *lines]) if len(lines) > 1 else f"Not read: {lines[0]}", err=True
+        )
 
 
 def _print_reports(

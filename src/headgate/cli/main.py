@@ -47,6 +47,7 @@ COMMANDS = {
     "export": CommandEntry(
         "sources", "export", "Export the records and files of a connection to a directory."
     ),
+    "search": CommandEntry("search", "search", "Search your own records."),
     "watch": CommandEntry("imports", "watch", "Import the files that arrive in a directory, until Ctrl-C."),
     "stop-all": CommandEntry("owner", "stop_all", "Revoke every grant of every agent, at once."),
     "try": CommandEntry(

@@ -16,6 +16,7 @@ from headgate.console import (
     narrowing,
     passkeys,
     preferences,
+    record,
     records,
     rules,
     servers,
@@ -55,7 +56,10 @@ _OWN: tuple[tuple[str, str, ConsolePage], ...] = (
     ("GET", "/console/search", records.search),
     ("GET", "/console/data", records.show_all),
     ("GET", "/console/data/{connection_id}/{stream}", records.browse),
-    ("GET", "/console/records/{stream}/{id}", records.show),
+    ("GET", "/console/records/{stream}/{id}", record.show),
+    ("POST", "/console/records/{stream}/{id}/hide", record.hide),
+    ("GET", "/console/records/{stream}/{id}/erase", record.ask_to_erase),
+    ("POST", "/console/records/{stream}/{id}/erase", record.erase),
     ("GET", "/console/files/{blob_id}", records.show_file),
     ("GET", "/console/agents", agents.show_all),
     ("POST", "/console/agents/stop-all", agents.stop_all),
@@ -107,6 +111,9 @@ _PROVED = frozenset(
         "/console/settings/passkeys/{mark}/remove",
     }
 )
+#: So many parts of a mistyped path lead to a page that says so.
+_MOST_DEPTH = 6
+_OTHER = f"{HOME}/*"
 _STATIC = {
     "console.css": b"text/css; charset=utf-8",
     "console.js": b"text/javascript; charset=utf-8",
@@ -122,11 +129,20 @@ def console_addresses(console: Services) -> tuple[Address, ...]:
         Address(method, path, Callers.ANYONE, _guard(path)(console.sessions, partial(page, console)))
         for method, path, page in _OWN
     )
-    return *opened, *owned, Address("GET", "/console/static/{file}", Callers.ANYONE, _static)
+    static = Address("GET", "/console/static/{file}", Callers.ANYONE, _static)
+    # Last: an address that no row has gets a page as well.
+    places = ["".join(f"/{{place_{place}}}" for place in range(depth + 1)) for depth in range(_MOST_DEPTH)]
+    nothing = signed_in(console.sessions, _nothing_here)
+    other = (Address("GET", HOME + path, Callers.ANYONE, nothing, route=f"GET {_OTHER}") for path in places)
+    return *opened, *owned, static, *other
 
 
 def _guard(path: str) -> Callable[[OwnerSessions, OwnerHandler], Handler]:
     return recently_signed_in if path in _PROVED else signed_in
+
+
+async def _nothing_here(_request: OwnerRequest) -> HttpReply:
+    raise NotFound("There is no such page.", hint="It may have moved; the menu leads everywhere.")
 
 
 async def _static(request: WebRequest) -> HttpReply:

@@ -31,7 +31,7 @@ from starlette.requests import cookie_parser
 
 from headgate.auth.sessions import BrowserCookies, OwnerSession, OwnerSessions, SignedIn, check_form
 from headgate.console import formatting, wording
-from headgate.errors import HeadgateError, InvalidRequest
+from headgate.errors import HeadgateError, InvalidRequest, NotFound
 from headgate.home import with_home
 from headgate.web.replies import HTML, NO_STORE, Handler, Header, HttpReply, RequestContext, WebRequest
 
@@ -193,7 +193,8 @@ def render(template: str, view: object, frame: Frame) -> str:
 
 def error_page(error: HeadgateError, request: OwnerRequest | None) -> HttpReply:
     """Show a refusal to the owner."""
-    return page("error.html", Frame("Something went wrong", request), error, status=error.status)
+    title = "Not found" if error.status == NotFound.status else "Something went wrong"
+    return page("error.html", Frame(title, request), error, status=error.status)
 
 
 def see_other(path: str, *cookies: Header) -> HttpReply:

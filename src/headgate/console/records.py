@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
-from headgate.console.formatting import size
-from headgate.console.lines import PREVIEW_CHARS, hit_line, line_of, source_of, stream_path
+from headgate.console.lines import PREVIEW_CHARS, hit_line, line_of, stream_path
+from headgate.console.narrowed import Chosen, cells, filterable, time_field
 from headgate.console.pages import Frame, OwnerRequest, View, page, part
-from headgate.errors import NotFound
-from headgate.model.ids import BlobId, ConnectionId, blob_id, connection_id, record_id, stream_name
+from headgate.errors import InvalidRequest
+from headgate.model.ids import blob_id, connection_id, stream_name
 from headgate.model.instants import instant
-from headgate.model.query import BlobQuery, ExactFilter, Filter, ListQuery, Order, RecordQuery, SearchQuery
-from headgate.reading.preview import Span, StreamPlace, stream_line
+from headgate.model.query import BlobQuery, ListQuery, Order, SearchQuery
+from headgate.reading.preview import Span, StreamPlace
 from headgate.web.replies import NO_STORE, HttpReply
 from headgate.wiring import Services
 
@@ -106,70 +105,54 @@ async def search(console: Services, request: OwnerRequest) -> HttpReply:
 
 
 async def browse(console: Services, request: OwnerRequest) -> HttpReply:
-    """Show a page of a stream, filtered by a field if one is given."""
+    """Show a page of a stream: between days, with some words, filtered by a field, as lines or with chosen columns."""
     where, stream = connection_id(request.places["connection_id"]), stream_name(request.places["stream"])
     server = await console.own_records()
     described = (await server.stream(stream, where)).body()
-    capabilities = cast("Mapping[str, Any]", described["field_capabilities"])
-    usable = tuple(
-        sorted(name for name, capability in capabilities.items() if capability["exact_filter"]["usable"])
-    )
-    name, value, order = request.query.get("field"), request.query.get("value"), request.query.get("order")
-    chosen: tuple[Filter, ...] = ()
-    if name in usable and value:
-        chosen = (ExactFilter(cast("Any", name), _typed(value, capabilities[name]["type"])),)
-    query = ListQuery(
-        stream=stream,
-        connection_id=where,
-        limit=_PAGE,
-        order=Order.ASC if order == "asc" else None,
-        filters=chosen,
-        cursor=request.query.get("cursor") or None,
-        with_extent=True,
-    )
-    server = await console.own_records()
-    body = (await server.records(query, preview_chars=PREVIEW_CHARS)).body()
-    declared = await stream_line(console.reads, await console.admission.owner_access(), stream, where)
+    connector = (await console.reads.catalog()).connections[where].connector_key
+    declared = (await console.reads.catalog()).declarations[connector].streams[stream]
+    chosen = Chosen.of(request.query, declared)
+    problem, body = "", dict[str, Any](data=[])
+    try:
+        filters, cursor = chosen.filters(declared), request.query.get("cursor") or None
+        server = await console.own_records()
+        if chosen.words:
+            search = SearchQuery(
+                chosen.words, (stream,), where, filters=filters, limit=_PAGE, cursor=cursor, collapse=False
+            )
+            body = (await server.search(search, line_chars=_TITLE_CHARS)).body()
+        else:
+            order = Order.ASC if chosen.order == "asc" else None
+            query = ListQuery(
+                stream,
+                connection_id=where,
+                limit=_PAGE,
+                order=order,
+                filters=filters,
+                cursor=cursor,
+                with_extent=True,
+            )
+            body = (await server.records(query, preview_chars=PREVIEW_CHARS)).body()
+    except InvalidRequest as error:
+        problem = error.message
+    rows = body["data"]
     view = View(
         connection_id=where,
-        source=source_of(body["data"][0]) if body["data"] else _named(described, where),
+        source=_named(described, where),
         stream=stream,
-        lines=tuple(line_of(declared, row) for row in body["data"]),
+        label=declared.label or stream,
+        lines=tuple(hit_line(row) if chosen.words else line_of(declared.line, row) for row in rows),
+        rows=() if chosen.words else tuple(cells(row, declared, chosen.columns) for row in rows),
         total=body.get("meta", {}).get("window", {}).get("total"),
-        filterable=usable,
-        field=name,
-        value=value,
-        order=order,
-        next_path=_next(request, body),
+        filterable=filterable(described["field_capabilities"]),
+        has_days=time_field(declared) is not None,
+        fields=tuple(declared.fields),
+        chosen=chosen,
+        problem=problem,
+        next_path=_next(request, chosen, body),
     )
-    return page("stream.html", Frame(f"{stream} of {view.source}", request, "data"), view)
-
-
-async def show(console: Services, request: OwnerRequest) -> HttpReply:
-    """Show one record with all its fields, its files, and who has read it."""
-    stream, key = stream_name(request.places["stream"]), record_id(request.places["id"])
-    named = request.query.get("connection_id")
-    where = connection_id(named) if named else None
-    server = await console.own_records()
-    body = (await server.record(RecordQuery(stream, key, where))).body()
-    connection = ConnectionId(body["connection_id"])
-    declared = await stream_line(console.reads, await console.admission.owner_access(), stream, connection)
-    line = line_of(declared, body)
-    await console.pump.flush()
-    view = View(
-        id=key,
-        title=line.title,
-        source=source_of(body),
-        stream=stream,
-        stream_path=stream_path(connection, stream),
-        when=line.when,
-        fields=tuple(
-            sorted((_field(name, value, connection) for name, value in body["data"].items()), key=_rank)
-        ),
-        names=await console.clients.names(),
-        readers=await console.activity.who_read(key, stream, connection, limit=_READERS_SHOWN),
-    )
-    return page("record.html", Frame(view.title, request, "data"), view)
+    notice = "The record is erased." if request.query.get("done") == "erased" else ""
+    return page("stream.html", Frame(f"{view.label} of {view.source}", request, "data", notice), view)
 
 
 async def show_file(console: Services, request: OwnerRequest) -> HttpReply:
@@ -192,25 +175,11 @@ async def show_file(console: Services, request: OwnerRequest) -> HttpReply:
     return HttpReply(headers=headers, stream=file.content)
 
 
-def _next(request: OwnerRequest, body: Mapping[str, Any]) -> str | None:
-    if not body.get("has_more"):
+def _next(request: OwnerRequest, chosen: Chosen, body: Mapping[str, Any]) -> str | None:
+    cursor = body.get("next_cursor")
+    if cursor is None:
         return None
-    chosen_fields = {
-        name: request.query.get(name) for name in ("field", "value", "order") if request.query.get(name)
-    }
-    path = request.here.partition("?")[0]
-    return f"{path}?{urlencode({**chosen_fields, 'cursor': body['next_cursor']})}"
-
-
-def _typed(value: str, kind: str) -> Any:
-    if kind == "boolean":
-        return value.lower() in {"true", "yes", "1"}
-    if kind in {"integer", "number"}:
-        try:
-            return int(value) if kind == "integer" else float(value)
-        except ValueError:
-            raise NotFound("The value must be a number.", hint="Change the filter.") from None
-    return value
+    return f"{request.here.partition('?')[0]}?{urlencode([*chosen.parameters(), ('cursor', cursor)])}"
 
 
 def _named(described: Mapping[str, Any], where: str) -> str:
@@ -218,36 +187,3 @@ def _named(described: Mapping[str, Any], where: str) -> str:
         if connection["connection_id"] == where:
             return str(connection.get("display_name") or where)
     return where
-
-
-def _rank(field: View) -> int:
-    """Short values first, then long texts, then what has parts, then files."""
-    return 3 if field.file_path else 2 if field.is_structured else int(len(field.text) > _SHORT_CHARS)
-
-
-def _field(name: str, value: Any, where: ConnectionId) -> View:
-    if isinstance(value, str):
-        return View(name=name, text=value, is_structured=False, file_path="", is_image=False)
-    if isinstance(value, dict) and isinstance(file := cast("dict[str, Any]", value).get("blob_id"), str):
-        media = str(cast("dict[str, Any]", value).get("mime_type", ""))
-        path = f"/console/files/{BlobId(file)}?connection_id={quote(where, safe='')}"
-        size_bytes = cast("dict[str, Any]", value).get("size_bytes")
-        facts = ", ".join(filter(None, (media, size(size_bytes) if isinstance(size_bytes, int) else "")))
-        return View(
-            name=name, text=facts, file_path=path, is_image=media in _INLINE_TYPES, is_structured=False
-        )
-    if isinstance(value, dict | list):
-        return View(
-            name=name,
-            text=json.dumps(value, indent=2, ensure_ascii=False),
-            is_structured=True,
-            file_path="",
-            is_image=False,
-        )
-    return View(
-        name=name,
-        text="—" if value is None else json.dumps(value),
-        is_structured=False,
-        file_path="",
-        is_image=False,
-    )

@@ -23,7 +23,9 @@ async def show(console: Services, request: OwnerRequest) -> HttpReply:
     notice = "" if hidden is None else f"The rule hides {counted(hidden, 'record')} from now on."
     if unhidden is not None:
         notice = f"The rule is removed; {counted(unhidden, 'record')} may be shown again."
-    view = await _view(console, ChosenRule(RuleKind.VALUE, ""))
+    typed = _typed(request.query)
+    # A record's page brings the rule along that would hide everything of its sender.
+    view = await (_counted(console, typed) if typed.text else _view(console, typed))
     return page("rules.html", Frame("Rules", request, "rules", notice), view)
 
 

@@ -16,6 +16,7 @@ from headgate.console.pages import Frame, OwnerRequest, View, fetch_site, page, 
 from headgate.errors import HeadgateError, InvalidRequest, ResourceLimit
 from headgate.model.ids import is_plain
 from headgate.sources.formats.values import MADE_KEY
+from headgate.sources.unknown import summary
 from headgate.sources.uploads import Uploads
 from headgate.web.replies import HttpReply
 from headgate.wiring import Services
@@ -83,7 +84,11 @@ async def preview(console: Services, request: OwnerRequest) -> HttpReply:
         return _page(request, problem=f"{error.message} {error.hint}", status=error.status)
     imports = tuple(_previewed(recognised) for recognised in body["imports"])
     return _page(
-        request, upload_id=upload_id, file_name=name, found=imports, unknown=tuple(body["unknown_files"])
+        request,
+        upload_id=upload_id,
+        file_name=name,
+        found=imports,
+        unknown=tuple(summary(body["unknown_files"])),
     )
 
 
@@ -109,7 +114,7 @@ async def progress(console: Services, request: OwnerRequest) -> HttpReply:
         upload_id=upload_id,
         file_name=body["file_name"],
         found=tuple(_imported(imported) for imported in body["imports"]),
-        unknown=tuple(body["unknown_files"]),
+        unknown=tuple(summary(body["unknown_files"])),
         is_done=body["status"] == "done",
         problem=error.get("message", "") or ended or "",
         running=None
@@ -186,12 +191,14 @@ def _sampled(stream: Mapping[str, Any]) -> View:
     ordered = sorted((column["name"] for column in stream["columns"]), key=lambda name: name == MADE_KEY)
     columns = tuple(ordered[:_COLUMNS_SHOWN])
     rows = (tuple(_cell(row.get(name)) for name in columns) for row in stream["rows"][:_ROWS_SHOWN])
-    return View(name=stream["label"] or stream["stream"], records=None, columns=columns, rows=tuple(rows))
+    return View(
+        name=stream["label"] or stream["stream"], records=None, known=0, columns=columns, rows=tuple(rows)
+    )
 
 
 def _imported(imported: Mapping[str, Any]) -> View:
     streams = tuple(
-        View(name=name, records=count["accepted"], columns=(), rows=())
+        View(name=name, records=count["added"], known=count["known"], columns=(), rows=())
         for name, count in imported["streams"].items()
     )
     return View(

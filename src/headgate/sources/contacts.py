@@ -214,7 +214,7 @@ def _is_vcard(file: InputFile) -> bool:
     return file.suffix in _SUFFIXES and b"BEGIN:VCARD" in file.head.upper()
 
 
-def _cards(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]:
+def read_cards(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]:
     keys = RowKeys()
     for component in components(content, _CARD):
         if not component.kind:
@@ -230,4 +230,4 @@ def _row(card: Card, keys: RowKeys, place: str) -> Row:
     return Row("contacts", {"id": key, **card.data}, attachments, place)
 
 
-CONTACTS = FileSource("contacts", "Contacts", (_CONTACTS,), _is_vcard, _cards, plain_form=2)
+CONTACTS = FileSource("contacts", "Contacts", (_CONTACTS,), _is_vcard, read_cards, plain_form=2)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
 from typing import Any, cast
 
 from headgate.model.instants import instant, iso
 from headgate.model.record import Coverage, with_coverage
+from headgate.sources.formats.values import day_after
 from headgate.sources.protocol import Covered
 
 _MEMBER = "periods"
@@ -73,13 +73,9 @@ def _joined(known: Period | None, new: Period) -> Period:
     if known is None:
         return new
     earlier, later = sorted((known, new), key=lambda period: period[0] or "")
-    if later[0] is not None and _day_after(earlier[1]) < later[0]:
+    if later[0] is not None and day_after(earlier[1]) < later[0]:
         return later
     return earlier[0], max(earlier[1], later[1])
-
-
-def _day_after(day: str) -> str:
-    return (date.fromisoformat(day) + timedelta(days=1)).isoformat()
 
 
 def _common(periods: Iterable[Period | None]) -> tuple[int | None, int]:

@@ -13,10 +13,22 @@ from itertools import islice
 from typing import IO, Any, Protocol, cast
 
 from headgate.sources.declaring import StreamSpec, declaration
-from headgate.sources.inputs.tree import InputFile, InputTree, connection_title
-from headgate.sources.protocol import Certainty, FileItem, Item, Mark, Recognised, Reject, Source
+from headgate.sources.formats.values import day_after
+from headgate.sources.inputs.tree import InputFile, InputTree, bare_label, connection_title
+from headgate.sources.protocol import (
+    Certainty,
+    Covered,
+    FileItem,
+    Item,
+    Mark,
+    Recognised,
+    Reject,
+    Row,
+    Source,
+)
 from headgate.sources.reading_note import SetAside
 
+_DAY_CHARS = 10
 #: Rows and rejects between two marks.
 _STEP = 1000
 #: What reading damaged files and archives raises.
@@ -73,13 +85,22 @@ class FileSource(Source):
     #: Looks at the name and the head of a file.
     is_of: Callable[[InputFile], bool]
     read_file: ReadFile
-    label: Callable[[str, str], str] = connection_title
+    #: How connections were called before they were called as others are, before the label.
+    older_title: str = ""
     plain_form: int = 0
 
     def detect(self, tree: InputTree) -> Sequence[Recognised]:
         files = [file for file in tree.files if self.is_of(file)]
-        title, form = self.label(self.title, tree.label), self.plain_form or 1
-        return [Recognised(self.name, title, files, Certainty.FORMAT, form=form)] if files else []
+        if not files:
+            return []
+        title = connection_title(self.title, bare_label(tree.label))
+        older = (
+            f"{self.older_title} {tree.label}"
+            if self.older_title
+            else connection_title(self.title, tree.label)
+        )
+        form = self.plain_form or 1
+        return [Recognised(self.name, title, files, Certainty.FORMAT, older_titles=(older,), form=form)]
 
     def read(self, recognised: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
         return read_each(recognised, resume, self.read_file)
@@ -107,6 +128,8 @@ class FileFormat:
     streams: Sequence[StreamSpec] = ()
     #: Names the connection of a file where there may be several; empty: they are all one.
     part_of: Callable[[InputFile], str] = lambda _: ""
+    #: For files that have all that happened between their first and their last record: of which part of the source.
+    log_of: Callable[[InputFile], str] | None = None
 
     def detect(self, tree: InputTree) -> Sequence[Recognised]:
         parts: dict[str, list[InputFile]] = {}
@@ -119,7 +142,19 @@ class FileFormat:
         ]
 
     def read(self, recognised: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
-        return read_each(recognised, resume, self.read_file)
+        return read_each(recognised, resume, self.read_file if self.log_of is None else self._read_log)
+
+    def _read_log(self, file: InputFile, content: IO[bytes]) -> Iterator[FileItem]:
+        """Read a file, and say which days it covers; of the first it may have a part only."""
+        times, days = {spec.name: spec.time or "" for spec in self.streams}, dict[str, tuple[str, str]]()
+        for item in self.read_file(file, content):
+            if isinstance(item, Row) and (day := str(item.data.get(times[item.stream]) or "")[:_DAY_CHARS]):
+                first, last = days.get(item.stream, (day, day))
+                days[item.stream] = min(first, day), max(last, day)
+            yield item
+        part = self.log_of(file) if self.log_of else ""
+        for stream, (first, last) in days.items():
+            yield Covered(stream, part, day_after(first), last)
 
 
 @dataclass(frozen=True)

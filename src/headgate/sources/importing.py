@@ -43,8 +43,9 @@ class JobFacts:
     #: With the connector's key it names the connection: the same names twice are the same connection.
     display_name: str
     document: Mapping[str, Any]
-    #: The connector's key of files like these in an older form, if it was another.
+    #: The connector's key of files like these in an older form, if it was another, and their older names.
     older_key: ConnectorKey | None = field(default=None, kw_only=True)
+    older_names: Sequence[str] = field(default=(), kw_only=True)
     #: The form of a new connection.
     form: int = field(default=1, kw_only=True)
     total_bytes: int = field(default=0, kw_only=True)
@@ -73,6 +74,8 @@ class StreamCount:
     added: int
     #: Records that an account no longer has.
     removed: int = 0
+    #: Records that were there before, of those that were read; several rows may be of one.
+    known: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +129,7 @@ def job_of(
         source.declare(recognised) if document is None else document,
         read,
         older_key=connector_key(f"{source.name}-{older}") if older else None,
+        older_names=() if name else recognised.older_titles,
         form=recognised.form,
         total_bytes=total_bytes,
         fingerprint=digest_of(files),
@@ -135,9 +139,12 @@ def job_of(
 
 async def connection_of(store: Store, job: ImportJob) -> Connection | None:
     """Find the connection that a job would fill, if there is one already."""
-    every = [known for known in await store.connections() if known.display_name == job.display_name]
-    keys = (job.connector_key, job.older_key)
-    return next((known for key in keys for known in every if known.connector_key == key), None)
+    every = {
+        (known.display_name, known.connector_key): known for known in reversed(await store.connections())
+    }
+    names = (job.display_name, *job.older_names)
+    keys = [key for key in (job.connector_key, job.older_key) if key is not None]
+    return next((every[name, key] for name in names for key in keys if (name, key) in every), None)
 
 
 async def raw_state(store: Store, connection: Connection) -> dict[str, Any]:
@@ -361,14 +368,12 @@ class _Import:
 
     async def report(self) -> ImportReport:
         after = await self._counts()
-        counts = {
-            name: StreamCount(
-                self._accepted.get(name, 0),
-                after[name] - self._counts_before[name] + self._removed.get(name, 0),
-                self._removed.get(name, 0),
-            )
-            for name in self._streams
-        }
+        counts: dict[str, StreamCount] = {}
+        for name in self._streams:
+            accepted, before = self._accepted.get(name, 0), self._counts_before[name]
+            removed = self._removed.get(name, 0)
+            added = after[name] - before + removed
+            counts[name] = StreamCount(accepted, added, removed, min(accepted - added, before))
         return ImportReport(
             self._connection.id,
             self._connection.connector_key,

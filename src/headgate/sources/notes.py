@@ -19,7 +19,7 @@ from headgate.sources.declaring import StreamSpec, fields
 from headgate.sources.file_source import read_each
 from headgate.sources.formats.texts import clean, decode, one_line
 from headgate.sources.formats.values import id_of, path_key
-from headgate.sources.inputs.tree import InputFile, InputTree
+from headgate.sources.inputs.tree import InputFile, InputTree, bare_label, connection_title
 from headgate.sources.mail.html import text_of_html
 from headgate.sources.note_exports import program_of, read_evernote, read_keep
 from headgate.sources.protocol import Certainty, Item, Recognised, Reject, Row, Source
@@ -175,9 +175,15 @@ class NotesSource(Source):
         files = [file for file in tree.files if file.suffix in wanted and not copied_page(file)]
         has_markdown = any(file.suffix in _MARKDOWN for file in files)
         certainty = Certainty.FORMAT if has_markdown else Certainty.GENERIC
-        found = [(program, its, Certainty.EXPORT) for program, its in exports.items()]
-        found += [(f"Notes {tree.label}", files, certainty)] if files else []
-        return [Recognised(self.name, title, its, sure, form=self.plain_form) for title, its, sure in found]
+        found = [
+            Recognised(self.name, program, its, Certainty.EXPORT, form=self.plain_form)
+            for program, its in exports.items()
+        ]
+        if files:
+            title, older = connection_title(self.title, bare_label(tree.label)), f"Notes {tree.label}"
+            form = self.plain_form
+            found.append(Recognised(self.name, title, files, certainty, older_titles=(older,), form=form))
+        return found
 
     def read(self, recognised: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
         return read_each(recognised, resume, _read)

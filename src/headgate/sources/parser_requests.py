@@ -26,7 +26,7 @@ from headgate.sources.protocol import FileQuestion, Item, Mark, Reject, Row
 from headgate.sources.reading_note import NOTE
 
 if TYPE_CHECKING:
-    from headgate.sources.calendar.account import DavPart
+    from headgate.sources.dav import DavPart
     from headgate.sources.mail.rows import MailRows
 
 
@@ -162,12 +162,12 @@ class ReadFiles(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class ReadFetched(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Read what was fetched from an account: a message, an iCalendar file, or the answer of a CalDAV server."""
+    """Read what was fetched from an account: a message, an iCalendar or vCard file, or the answer of a server of these."""
 
-    kind: Literal["message", "calendar", "dav"]
+    kind: Literal["message", "calendar", "contacts", "dav"]
     place: str
     content: bytes
-    #: Of a message the members of `MailState` beside the place; of a calendar its name, and the time of the run.
+    #: Of a message the members of `MailState` beside the place; of a file its name, and the time of the run.
     facts: dict[str, Any] = {}
     refused: dict[str, str] = {}
 
@@ -175,7 +175,7 @@ class ReadFetched(msgspec.Struct, frozen=True, kw_only=True, tag=True):
         if self.kind == "dav":
             yield self._dav_parts()
             return
-        items = self._message(state) if self.kind == "message" else self._calendar()
+        items = self._message(state) if self.kind == "message" else self._file()
         yield from within(most_stored_bytes(len(self.content)), parts(items), self.place)
 
     def _message(self, state: ParserState) -> Iterator[Row | Reject]:
@@ -184,16 +184,19 @@ class ReadFetched(msgspec.Struct, frozen=True, kw_only=True, tag=True):
         state.mail = state.mail or MailRows()
         return state.mail.of(self.content, MailState(self.place, **self.facts))
 
-    def _calendar(self) -> Iterator[Row | Reject]:
+    def _file(self) -> Iterator[Row | Reject]:
         from headgate.sources.calendar.source import read_calendar  # noqa: PLC0415 - parsers
+        from headgate.sources.contacts import read_cards  # noqa: PLC0415 - parsers
 
         NOTE.read_item(self.place)
         opened = partial(io.BytesIO, self.content)
-        file = InputFile(f"{self.facts['name']}.ics", len(self.content), opened, partial(nullcontext, Path()))
+        file = InputFile(self.facts["name"], len(self.content), opened, partial(nullcontext, Path()))
+        if self.kind == "contacts":
+            return read_cards(file, opened())
         return read_calendar(file, opened(), now=datetime.fromisoformat(self.facts["now"]))
 
     def _dav_parts(self) -> list[DavPart]:
-        from headgate.sources.calendar.account import parts_of  # noqa: PLC0415 - parsers
+        from headgate.sources.dav import parts_of  # noqa: PLC0415 - parsers
         from headgate.sources.formats.xml_events import XmlRefused  # noqa: PLC0415 - parsers
 
         NOTE.read_item(self.place)

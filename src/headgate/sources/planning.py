@@ -17,7 +17,7 @@ from headgate.sources.inputs.archives import is_archive
 from headgate.sources.inputs.tree import InputFile, InputTree
 from headgate.sources.parts import ImportPart, line_of, most_stored_bytes
 from headgate.sources.protocol import FileQuestion, Item, Recognised, Reject, Row, Source
-from headgate.sources.unknown import advice
+from headgate.sources.unknown import advice, summary
 
 PREVIEW_ROWS = 5
 #: How much is read to find rows of every stream.
@@ -225,7 +225,7 @@ def _refuse(trees: Sequence[InputTree], unknown: Sequence[str], among: Mapping[s
         labels = ", ".join(tree.label[:200] for tree in trees)
         raise InvalidRequest(f"There is no file in {labels}.", hint="Give the path of an export.")
     raise InvalidRequest(
-        f"No source reads {', '.join(name[:200] for name in unknown[:_NAMES_SHOWN])}.",
+        f"No source reads {', '.join(line[:300] for line in summary(unknown)[:_NAMES_SHOWN])}.",
         hint=f"Sources are {', '.join(sorted(among))}.",
     )
 

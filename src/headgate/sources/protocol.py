@@ -48,6 +48,8 @@ class Recognised:
     variant: str = ""
     #: The variant that the files had in an older form, if it was another: a connection of that one is used if there is one.
     older_variant: str = ""
+    #: What the connection was called in earlier versions; one that has such a name is used if none has the title.
+    older_titles: Sequence[str] = ()
     #: In which form records are named; a source that names them otherwise than before recognises files in a higher one. A
     #: connection is read in the form in which it was made, so that importing again into an older one adds nothing.
     form: int = 1

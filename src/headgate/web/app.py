@@ -25,7 +25,7 @@ from headgate.web.refusals import MCP_METADATA_PATH, METADATA_PATH, Flavour
 from headgate.wiring import Services
 
 ADDRESSES: tuple[Address, ...] = (
-    Address("GET", "/", Callers.ANYONE, pages.front_page),
+    Address("GET", "/", Callers.ANYONE, pages.front_page, page="/console"),
     Address("GET", "/docs", Callers.ANYONE, pages.docs),
     Address("GET", "/openapi.json", Callers.ANYONE, pages.openapi),
     Address("GET", "/icon.svg", Callers.ANYONE, pages.icon),

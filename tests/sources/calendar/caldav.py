@@ -1,4 +1,4 @@
-"""A real CalDAV server on this machine: Radicale, with one account and two calendars."""
+"""A real CalDAV and CardDAV server on this machine: Radicale, with one account."""
 
 import base64
 import threading
@@ -12,6 +12,13 @@ import radicale
 import radicale.config
 
 USER, PASSWORD = "ada", "a pass word"
+
+
+#: What makes a collection that is an address book.
+ADDRESS_BOOK = (
+    '<mkcol xmlns="DAV:" xmlns:C="urn:ietf:params:xml:ns:carddav"><set><prop><resourcetype><collection/>'
+    "<C:addressbook/></resourcetype><displayname>{}</displayname></prop></set></mkcol>"
+)
 
 
 class _Quiet(WSGIRequestHandler):
@@ -32,7 +39,8 @@ class CalDavServer:
 
     def send(self, method: str, path: str, body: str = "") -> None:
         pair = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
-        headers = {"Authorization": f"Basic {pair}", "Content-Type": "text/calendar"}
+        kind = "text/vcard" if path.endswith(".vcf") else "text/xml" if method == "MKCOL" else "text/calendar"
+        headers = {"Authorization": f"Basic {pair}", "Content-Type": kind}
         request = urllib.request.Request(
             self.url + path, method=method, headers=headers, data=body.encode() or None
         )
@@ -42,11 +50,28 @@ class CalDavServer:
     def make_calendar(self, name: str) -> None:
         self.send("MKCALENDAR", f"/{USER}/{name}/")
 
+    def make_address_book(self, name: str) -> None:
+        self.send("MKCOL", f"/{USER}/{name}/", ADDRESS_BOOK.format(name))
+
+    def put_card(self, book: str, uid: str, name: str, *lines: str) -> None:
+        card = (
+            "BEGIN:VCARD",
+            "VERSION:3.0",
+            f"UID:{uid}",
+            f"FN:{name}",
+            f"N:{name};;;;",
+            *lines,
+            "END:VCARD",
+            "",
+        )
+        self.send("PUT", f"/{USER}/{book}/{uid}.vcf", "\r\n".join(card))
+
     def put(self, calendar: str, uid: str, **properties: str) -> None:
         self.send("PUT", f"/{USER}/{calendar}/{uid}.ics", ics(uid, **properties))
 
-    def delete(self, calendar: str, uid: str) -> None:
-        self.send("DELETE", f"/{USER}/{calendar}/{uid}.ics")
+    def delete(self, collection: str, name: str) -> None:
+        """Delete an object, by its UID if it is an event."""
+        self.send("DELETE", f"/{USER}/{collection}/{name if '.' in name else f'{name}.ics'}")
 
 
 def ics(*uids: str, **properties: str) -> str:

@@ -22,7 +22,8 @@ from headgate.model.instants import instant
 from headgate.model.plan import Reach
 from headgate.sources import accounts, parser_process, web_account
 from headgate.sources.accounts import account_job
-from headgate.sources.calendar.account import CalendarAccount, parts_of
+from headgate.sources.calendar.account import CalendarAccount
+from headgate.sources.dav import parts_of
 from headgate.sources.formats.xml_events import XmlRefused
 from headgate.sources.importing import Importer
 from headgate.sources.protocol import Mark, Reject, Removal, Row
@@ -425,7 +426,7 @@ def sync_damaged(at: int, noise: bytes, *, cut: bool) -> None:
         yield Scripted(body)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("headgate.sources.calendar.account.web_account", scripted)
+        patch.setattr("headgate.sources.dav.web_account", scripted)
         try:
             items = list(synced(found, {"url": "https://x.example/", "kind": "caldav"}, {}))
         except HeadgateError:

@@ -94,7 +94,7 @@ def test_exports_of_notes_are_connections_beside_the_notes_of_a_person():
     assert {found.title: len(found.files) for found in NOTES.detect(tree_from(files))} == {
         "Google Keep": 1,
         "Evernote": 1,
-        "Notes export": 1,
+        "Notes: export": 1,
     }
 
 

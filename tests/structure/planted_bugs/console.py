@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.structure.planted import Bug
 
+_RECORD = "tests/console/test_record_page.py"
 _ACTIVITY = "tests/console/test_activity_page.py"
 
 BUGS = (
@@ -27,5 +28,40 @@ BUGS = (
         "src/headgate/console/activity.py",
         "until=None if until is None else until + DAY_US,",
         "until=until,",
+    ),
+    Bug(
+        "tests/console/test_doors.py::test_a_mistyped_address_of_the_console_is_a_page_of_it",
+        "a mistyped address of two parts has no page",
+        "src/headgate/console/addresses.py",
+        "for place in range(depth + 1))",
+        "for place in range(1))",
+    ),
+    Bug(
+        "tests/cli/test_search.py::test_nothing_found_ends_with_1_and_a_wrong_name_says_what_there_is",
+        "a search without hits ends like one with hits",
+        "src/headgate/cli/search.py",
+        "_NOTHING_FOUND = 1",
+        "_NOTHING_FOUND = 0",
+    ),
+    Bug(
+        f"{_RECORD}::test_mail_is_a_subject_people_a_date_and_a_text_with_its_thread_and_quoted_text_folded",
+        "what a reply quotes stands among the technical fields",
+        "src/headgate/console/layout.py",
+        '        ("quoted",),\n',
+        "        (),\n",
+    ),
+    Bug(
+        f"{_RECORD}::test_never_show_this_hides_one_record_from_agents_at_once_and_says_so",
+        "never show this hides every record whose key begins so",
+        "src/headgate/console/record.py",
+        "ChosenRule(RuleKind.VALUE, key, name, stream)",
+        'ChosenRule(RuleKind.VALUE, f"{key}*", name, stream)',
+    ),
+    Bug(
+        f"{_RECORD}::test_a_stream_is_narrowed_to_days_words_and_a_field_and_shown_with_columns",
+        "the last day of a list is left out",
+        "src/headgate/console/narrowed.py",
+        "_day(self.until) + timedelta(days=1)",
+        "_day(self.until)",
     ),
 )

@@ -7,6 +7,7 @@ from tests.structure.planted import Bug
 _SOURCES = "src/headgate/sources"
 _WHATSAPP = "tests/sources/test_chat_whatsapp.py"
 _CALENDAR = "tests/sources/test_calendar.py"
+_CONTACTS = "tests/sources/test_contacts_account.py"
 _OUTLOOK = "tests/sources/mail/test_outlook.py"
 
 BUGS = (
@@ -189,6 +190,29 @@ BUGS = (
         "",
     ),
     Bug(
+        "tests/sources/test_every_source.py::test_importing_twice_is_importing_once",
+        "a report counts rows as records",
+        f"{_SOURCES}/importing.py",
+        "min(accepted - added, before)",
+        "accepted - added",
+    ),
+    Bug(
+        "tests/sources/test_plain_keys.py"
+        "::test_a_connection_that_was_named_by_an_earlier_version_is_used_again",
+        "files that were imported before are imported once more under their new name",
+        f"{_SOURCES}/importing.py",
+        "older_names=() if name else recognised.older_titles",
+        "older_names=()",
+    ),
+    Bug(
+        "tests/sources/test_plain_keys.py"
+        "::test_a_connection_that_was_named_by_an_earlier_version_is_used_again",
+        "mail is named by any of its receivers",
+        f"{_SOURCES}/mail/source.py",
+        "2 * count > receivers.total()",
+        "count > 0",
+    ),
+    Bug(
         f"{_OUTLOOK}::test_texts_of_old_versions_are_read_in_the_code_page_of_the_message",
         "old messages of Outlook are all Western European",
         f"{_SOURCES}/mail/outlook.py",
@@ -214,6 +238,48 @@ BUGS = (
         "a small file of Outlook fills the memory",
         f"{_SOURCES}/formats/compound.py",
         "        self._left -= size\n",
+        "",
+    ),
+    Bug(
+        "tests/sources/test_coverage.py::test_a_log_covers_the_days_after_the_one_with_which_it_begins",
+        "the day with which a log begins counts as whole",
+        f"{_SOURCES}/file_source.py",
+        "yield Covered(stream, part, day_after(first), last)",
+        "yield Covered(stream, part, first, last)",
+    ),
+    Bug(
+        "tests/sources/test_coverage.py::test_an_export_of_slack_covers_the_days_that_its_name_says",
+        "an export of some days is taken for one of all",
+        f"{_SOURCES}/chat/slack.py",
+        "case [str() as first, str() as last]:",
+        "case [first, last]:",
+    ),
+    Bug(
+        f"{_CONTACTS}::test_the_address_books_of_a_server_are_found_and_read_and_no_calendar_is",
+        "the calendars of a server are read as address books",
+        f"{_SOURCES}/dav.py",
+        "if run.kind.name in part.kinds]",
+        "if len(part.kinds) > 1]",
+    ),
+    Bug(
+        f"{_CONTACTS}::test_a_person_who_stands_in_another_address_book_as_well_stays",
+        "a person leaves with one of two address books",
+        f"{_SOURCES}/dav.py",
+        "if tuple(entry) not in others)",
+        "if entry)",
+    ),
+    Bug(
+        "tests/sources/test_unknown_files.py::test_thousands_of_pictures_hide_no_other_file_that_is_not_read",
+        "a picture is named for each picture, until nothing else is",
+        f"{_SOURCES}/unknown.py",
+        "names[: 1 if reason else most]",
+        "names[:most]",
+    ),
+    Bug(
+        "tests/sources/test_takeout.py::test_a_takeout_is_taken_whole_and_a_later_one_adds_only_what_is_new",
+        "what Google notes of each picture is a table of people",
+        f"{_SOURCES}/tables/source.py",
+        "not is_about_picture(file) and ",
         "",
     ),
 )

@@ -79,7 +79,7 @@ BUGS = (
     Bug(
         f"{_CALENDAR}::test_a_file_that_ends_its_parser_removes_nothing",
         "events of a file that cannot be read are taken as gone",
-        "src/headgate/sources/calendar/account.py",
+        "src/headgate/sources/dav.py",
         "if part.is_cut:",
         "if not part:",
     ),

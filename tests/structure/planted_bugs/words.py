@@ -177,7 +177,7 @@ BUGS = (
         f"{_PERIODS}::test_a_statement_covers_its_period_and_those_that_follow_each_other_one_together",
         "a gap between two statements counts as covered",
         _PERIOD_CODE,
-        "    if later[0] is not None and _day_after(earlier[1]) < later[0]:\n",
+        "    if later[0] is not None and day_after(earlier[1]) < later[0]:\n",
         "    if later[0] is None:\n",
     ),
 )

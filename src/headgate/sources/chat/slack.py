@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import IO, Any
 
 from headgate.sources.chat.streams import directory, reaction_count
 from headgate.sources.file_source import read_each
 from headgate.sources.formats.json_values import JsonValue, json_values, list_of, object_of, objects_of
 from headgate.sources.formats.values import clean, id_of, integer_of, text_of, time_of_seconds, without_empty
-from headgate.sources.inputs.tree import InputFile, InputTree
-from headgate.sources.protocol import Certainty, Item, Recognised, Reject, Row
+from headgate.sources.inputs.tree import InputFile, InputTree, connection_title
+from headgate.sources.protocol import Certainty, Covered, Item, Recognised, Reject, Row
 
 _ITEMS = frozenset({"item"})
 #: The lists of conversations, and what kind each has.
@@ -28,7 +29,11 @@ _BESIDE = frozenset(
     }
 )
 _DAY = re.compile(r"[^/]+/\d{4}-\d\d-\d\d\.json")
-_LABEL = re.compile(r"(.+?) Slack export .*", re.IGNORECASE)
+#: "Boat club Slack export Nov 1 2023 - Dec 1 2023", as Slack names an export.
+_LABEL = re.compile(
+    r"(?P<name>.+?) Slack export (?:(?P<first>[A-Z][a-z]{2} \d{1,2} \d{4}) - (?P<last>[A-Z][a-z]{2} \d{1,2} \d{4}))?.*",
+    re.IGNORECASE,
+)
 _MARKUP = re.compile(r"<([^<>]*)>")
 _SPOKEN = frozenset(
     {"bot_message", "me_message", "file_share", "thread_broadcast", "file_comment", "reply_broadcast"}
@@ -55,8 +60,12 @@ def _export(tree: InputTree, root: str) -> Recognised | None:
     ]
     label = root.rstrip("/").rpartition("/")[2] or tree.label
     match = _LABEL.fullmatch(label)
-    title = f"Slack: {match.group(1) if match else label}"
-    return Recognised("", title, files, Certainty.EXPORT, {"root": root})
+    period = match and [_day(match[name]) for name in ("first", "last")]
+    label = match["name"] if match else label
+    title, older = connection_title("Slack", label), f"Slack: {label}"
+    return Recognised(
+        "", title, files, Certainty.EXPORT, {"root": root, "period": period}, older_titles=(older,)
+    )
 
 
 class _SlackFormat:
@@ -72,7 +81,20 @@ class _SlackFormat:
         """Read members and channels, then the days of each channel."""
         root = str(recognised.facts["root"])
         names = _names(recognised, root)
-        return read_each(recognised, resume, lambda file, content: _items(file, content, root, names))
+        yield from read_each(recognised, resume, lambda file, content: _items(file, content, root, names))
+        match recognised.facts["period"]:
+            case [str() as first, str() as last]:
+                yield Covered("messages", "", first, last)
+            case _:
+                pass
+
+
+def _day(text: str | None) -> str | None:
+    """Read a day as the name of an export has it: Nov 1 2023."""
+    try:
+        return datetime.strptime(text or "", "%b %d %Y").date().isoformat()  # noqa: DTZ007 - only the day
+    except ValueError:
+        return None
 
 
 def _names(recognised: Recognised, root: str) -> _Names:

@@ -138,11 +138,5 @@ class DocumentsSource(FileSource):
 
 
 DOCUMENTS = DocumentsSource(
-    "documents",
-    "Documents",
-    (_DOCUMENTS, _PAGES),
-    _is_document,
-    _read,
-    label=lambda title, label: f"{title} {label}",
-    plain_form=2,
+    "documents", "Documents", (_DOCUMENTS, _PAGES), _is_document, _read, older_title="Documents", plain_form=2
 )

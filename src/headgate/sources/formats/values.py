@@ -7,6 +7,8 @@ import hashlib
 import math
 import re
 from collections import Counter, OrderedDict
+from contextlib import suppress
+from datetime import date, timedelta
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -185,6 +187,13 @@ def iso_us(microseconds: Any) -> str | None:
     """Write microseconds since 1970 as text, unless no calendar has such a day."""
     is_time = isinstance(microseconds, int) and _FIRST_US <= microseconds <= _LAST_US
     return iso(microseconds) if is_time else None
+
+
+def day_after(day: str) -> str:
+    """Return the day after one, `2026-03-01`; the last of all is its own."""
+    with suppress(ValueError, OverflowError):
+        return (date.fromisoformat(day) + timedelta(days=1)).isoformat()
+    return day
 
 
 def number_of(value: Any) -> float | None:

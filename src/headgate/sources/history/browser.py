@@ -195,4 +195,6 @@ def _site(url: str) -> str | None:
         return None
 
 
-BROWSER = FileFormat("Browser history", _is_history, _read, "browser", (_VISITS,))
+BROWSER = FileFormat(
+    "Browser history", _is_history, _read, "browser", (_VISITS,), log_of=lambda file: file.name
+)

@@ -13,13 +13,14 @@ from headgate.sources.formats.texts import one_line
 from headgate.sources.formats.values import OrderedKeys, iso_of, local_iso_of, number_of, without_empty
 from headgate.sources.formats.xml_events import XmlEnd, XmlRefused, XmlStart, xml_events
 from headgate.sources.inputs.tree import InputFile
-from headgate.sources.protocol import Reject, Row
+from headgate.sources.protocol import Covered, FileItem, Reject, Row
 
 _PREFIX = re.compile(
     r"^HK(?:QuantityTypeIdentifier|CategoryTypeIdentifier|DataType|WorkoutActivityType|CategoryValue)"
 )
 _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _MAX_STATISTICS = 100
+_DAY_CHARS = 10
 _MEASUREMENTS = StreamSpec(
     name="measurements",
     label="Measurements",
@@ -53,7 +54,7 @@ def _is_health(file: InputFile) -> bool:
     return file.suffix == ".xml" and (b"<HealthData" in file.head or b"<!DOCTYPE HealthData" in file.head)
 
 
-def _read(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]:
+def _read(file: InputFile, content: IO[bytes]) -> Iterator[FileItem]:
     reader = _HealthReader()
     try:
         for event in xml_events(content, doctype="HealthData"):
@@ -66,11 +67,19 @@ def _read(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]:
                 yield item
     except XmlRefused as error:
         yield Reject(file.name, str(error))
+    else:
+        # An export has everything up to when it was made.
+        if reader.exported_at is not None:
+            yield from (
+                Covered(stream.name, end=reader.exported_at[:_DAY_CHARS])
+                for stream in (_MEASUREMENTS, _WORKOUTS)
+            )
 
 
 class _HealthReader:
     def __init__(self) -> None:
         self.entries = 0
+        self.exported_at: str | None = None
         self._keys = OrderedKeys()
         self._correlations = 0
         self._workout: Mapping[str, str] | None = None
@@ -79,6 +88,8 @@ class _HealthReader:
     def start(self, event: XmlStart) -> Row | str | None:
         if event.name == "Correlation":
             self._correlations += 1
+        elif event.name == "ExportDate":
+            self.exported_at = local_iso_of(event.attributes.get("value"))
         elif event.name == "Workout":
             self._workout, self._statistics = event.attributes, {}
         elif event.name == "WorkoutStatistics" and len(self._statistics) < _MAX_STATISTICS:

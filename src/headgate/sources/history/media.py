@@ -190,7 +190,12 @@ def _first(entry: dict[str, Any], *names: str) -> str | None:
     return next((text for name in names if (text := one_line(text_of(entry.get(name)), _MAX_TEXT))), None)
 
 
-SPOTIFY = FileFormat("Spotify history", _is_spotify, _read_spotify, "spotify", (_LISTENS,))
+def _whole(_file: InputFile) -> str:
+    """Read all files as parts of one log."""
+    return ""
+
+
+SPOTIFY = FileFormat("Spotify history", _is_spotify, _read_spotify, "spotify", (_LISTENS,), log_of=_whole)
 ACTIVITY = FileFormat(
     "Google activity",
     lambda file: bool(_product(file)) and not _is_youtube(file),
@@ -199,5 +204,8 @@ ACTIVITY = FileFormat(
     (_ACTIVITIES,),
     # Each product is a connection, so that a grant can show maps and not searches.
     part_of=_product,
+    log_of=_whole,
 )
-YOUTUBE = FileFormat("YouTube history", _is_youtube, _read_youtube, "youtube", (_WATCHED, _SEARCHES))
+YOUTUBE = FileFormat(
+    "YouTube history", _is_youtube, _read_youtube, "youtube", (_WATCHED, _SEARCHES), log_of=_whole
+)

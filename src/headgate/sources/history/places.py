@@ -235,4 +235,6 @@ def _text(entry: dict[str, Any], *names: str) -> str | None:
     return next((text for name in names if (text := one_line(text_of(entry.get(name)), 2000))), None)
 
 
-LOCATION = FileFormat("Location history", _is_location, _read, "location", (POSITIONS, PLACES, TRIPS))
+LOCATION = FileFormat(
+    "Location history", _is_location, _read, "location", (POSITIONS, PLACES, TRIPS), log_of=lambda _: ""
+)

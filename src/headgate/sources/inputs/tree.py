@@ -91,6 +91,7 @@ def _unicode(name: str) -> str:
     return name.encode("utf-8", "backslashreplace").decode()
 
 
+_ID_AFTER = re.compile(r"[ _-](?:[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$", re.IGNORECASE)
 _COPY = re.compile(r" ?\(\d+\)$")
 #: The archives of one Google Takeout, whose names have the time of the order and a number.
 _TAKEOUT = re.compile(r"takeout-\d{8}t\d{6}z(?:-\d+)*", re.IGNORECASE)
@@ -124,6 +125,11 @@ _VARYING = re.compile(
 def export_label(name: str) -> str:
     """Name an archive or directory for people; every Takeout, and each archive of it, has the same name."""
     return "Takeout" if _TAKEOUT.fullmatch(_COPY.sub("", name)) else name
+
+
+def bare_label(name: str) -> str:
+    """Leave out the id that Notion ends names with."""
+    return _ID_AFTER.sub("", name) or name
 
 
 def connection_title(kind: str, label: str) -> str:

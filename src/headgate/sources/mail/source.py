@@ -84,7 +84,9 @@ class MailSource(Source):
             return ()
         heads = [file.head for file in files[:_ASKED_FILES]]
         certainty = Certainty.EXPORT if any(_GMAIL in head for head in heads) else Certainty.FORMAT
-        return (Recognised(self.name, _title(heads, tree.label), files, certainty, form=self.plain_form),)
+        title, *older = _titles(heads, tree.label)
+        form = self.plain_form
+        return (Recognised(self.name, title, files, certainty, older_titles=tuple(older), form=form),)
 
     def read(self, recognised: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
         from headgate.sources.mail.rows import read_files  # noqa: PLC0415 - parsers of an extra
@@ -93,11 +95,15 @@ class MailSource(Source):
         return read_files(unfinished, resume)
 
 
-def _title(heads: Sequence[bytes], label: str) -> str:
+def _titles(heads: Sequence[bytes], label: str) -> list[str]:
+    """Name the account, or the file where most mails do not say to whom they came; then what it was called before."""
     receivers = Counter(address.decode().lower() for head in heads for address in _RECEIVER.findall(head))
-    if receivers:
-        return f"Mail of {receivers.most_common(1)[0][0]}"
-    return "Mail" if label.lower() in _BARE_LABELS else f"Mail from {label}"
+    by_label = "Mail" if label.lower() in _BARE_LABELS else f"Mail from {label}"
+    if not receivers:
+        return [by_label]
+    (address, count), *_ = receivers.most_common(1)
+    by_receiver = f"Mail of {address}"
+    return [by_receiver] if 2 * count > receivers.total() else [by_label, by_receiver]
 
 
 MAIL = MailSource()

@@ -14,7 +14,7 @@ from headgate.errors import InvalidRequest
 from headgate.sources.declaring import TEXT, StreamSpec, declaration
 from headgate.sources.file_source import CountedContent, read_each
 from headgate.sources.formats.values import MADE_KEY, RowKeys, digest_of
-from headgate.sources.inputs.tree import InputFile, InputTree
+from headgate.sources.inputs.tree import InputFile, InputTree, bare_label
 from headgate.sources.protocol import Certainty, Item, Recognised, Reject, Row, Source
 from headgate.sources.tables.binary_tables import binary_tables
 from headgate.sources.tables.columns import (
@@ -29,6 +29,7 @@ from headgate.sources.tables.columns import (
 from headgate.sources.tables.sheets import is_workbook
 from headgate.sources.tables.text_kinds import FORM
 from headgate.sources.tables.text_tables import json_form, json_tables, text_table
+from headgate.sources.unknown import is_about_picture
 
 #: Some banks call a table of text ``.xls``.
 _TEXT_SUFFIXES = frozenset({".csv", ".tsv", ".tab", ".xls"})
@@ -118,6 +119,7 @@ def understand(raw: RawTable, stream: str, form: int) -> UnderstoodTable:
         form == FORM
         and (
             raw.is_new
+            or bare_label(raw.name) != raw.name
             or _time_of(facts, count, FORM) != _time_of(facts, count, FORM - 1)
             or any(fact.kind_in(FORM) != fact.kind_in(FORM - 1) for fact in facts)
         ),
@@ -161,7 +163,9 @@ class FileTables:
     def understood(self) -> Sequence[UnderstoodTable]:
         names: set[str] = set()
         tables = [
-            understand(raw, _stream_name(raw.name, names), self._form)
+            understand(
+                raw, _stream_name(bare_label(raw.name) if self._form == FORM else raw.name, names), self._form
+            )
             for raw in tables_of(self.file, self._form)
         ]
         if not tables:
@@ -239,20 +243,27 @@ class TablesSource(Source):
         for file in tree.files:
             if _looks_like_table(file):
                 is_alone = len(tree.files) == 1
-                title = file.stem if is_alone else f"{tree.label}: {file.stem}"
+                older = file.stem if is_alone else f"{tree.label}: {file.stem}"
+                name = bare_label(file.stem)
                 recognised.append(
                     Recognised(
-                        self.name, title, [file], Certainty.GENERIC, {"tables": FileTables(file)}, form=FORM
+                        self.name,
+                        name if is_alone else f"{bare_label(tree.label)}: {name}",
+                        [file],
+                        Certainty.GENERIC,
+                        {"tables": FileTables(file)},
+                        older_titles=(older,),
+                        form=FORM,
                     )
                 )
         return recognised
 
     def prepared(self, recognised: Recognised) -> Recognised:
-        slug = re.sub(r"[^a-z0-9]+", "-", recognised.files[0].stem.lower()).strip("-")[:40] or "table"
+        stem = recognised.files[0].stem
         tables: FileTables = recognised.facts["tables"]
-        variant = f"{slug}-{_digest(tables)}"
+        variant = f"{_slug(bare_label(stem))}-{_digest(tables)}"
         with suppress(InvalidRequest):
-            older = f"{slug}-{_digest(tables.older)}"
+            older = f"{_slug(stem)}-{_digest(tables.older)}"
             return replace(recognised, variant=variant, older_variant=older if older != variant else "")
         return replace(recognised, variant=variant)
 
@@ -272,6 +283,10 @@ def _tables(recognised: Recognised) -> Sequence[UnderstoodTable]:
     return (tables if recognised.form >= FORM else tables.older).understood
 
 
+def _slug(stem: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-")[:40] or "table"
+
+
 def _digest(tables: FileTables) -> str:
     specs = [table.spec() for table in tables.understood]
     described = [[s.name, sorted((n, v) for n, v in s.fields.items()), s.key, s.time] for s in specs]
@@ -282,7 +297,7 @@ def _looks_like_table(file: InputFile) -> bool:
     if file.suffix in _TEXT_SUFFIXES and not is_workbook(file):
         return text_table(file) is not None
     if file.suffix in _JSON_SUFFIXES:
-        return json_form(file) is not None
+        return not is_about_picture(file) and json_form(file) is not None
     return file.head.startswith(_BINARY_HEADS) or is_workbook(file)
 
 
