@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from email.header import decode_header, make_header
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -156,3 +157,43 @@ def subjects_in(path: Path) -> list[str]:
 
 def header(text: Any) -> str:
     return " ".join(str(make_header(decode_header(str(text or "")))).split())
+
+
+_MAIL = "subject from_address to cc bcc sent_at body quoted is_read is_flagged has_attachments in_reply_to"
+_EVENT = """title starts_at ends_at all_day time_zone location description organizer attendees status is_busy
+visibility categories url"""
+_PERSON = """name given_name family_name kind emails phones labelled_phones accounts organisation job birthday
+anniversary related phonetic_name addresses websites groups notes updated_at"""
+#: How records leave for programs of their kind, and the fields that come back as they were.
+NATIVE = {
+    "mail": (ExportFormat.MBOX, "messages", _MAIL.split()),
+    "calendar": (ExportFormat.ICS, "events", _EVENT.split()),
+    "contacts": (ExportFormat.VCF, "contacts", _PERSON.split()),
+}
+
+
+def test_what_leaves_for_another_program_comes_back_with_equal_values(store: Driven, tmp_path: Path):
+    for number, connection in enumerate(store.connections()):
+        if connection.connector_key not in NATIVE:
+            continue
+        how, stream, fields = NATIVE[connection.connector_key]
+        place = exported(store, connection, tmp_path / str(number), how)
+        again = Driven("sqlite", made(tmp_path / f"{number}.store"))
+        run_all(again, jobs_of(connection.connector_key, place))
+        came = [
+            row
+            for other in again.connections()
+            for row in read_json(
+                exported(again, other, tmp_path / f"{number}.{other.id}", ExportFormat.JSONL), stream
+            )
+        ]
+        left = read_json(exported(store, connection, tmp_path / f"{number}.left", ExportFormat.JSONL), stream)
+        assert sorted(map(partial(values_of, fields), came)) == sorted(map(partial(values_of, fields), left))
+        if stream == "messages":
+            folders = {row["folder"] for row in left} - {None}
+            assert folders <= {row["folder"] for row in came} <= folders | {"mail"}
+        again.close()
+
+
+def values_of(fields: list[str], row: dict[str, Any]) -> str:
+    return json.dumps([row.get(name) or None for name in fields], sort_keys=True)

@@ -127,7 +127,7 @@ class NativeFiles:
             if skipped:
                 skipped -= 1
                 continue
-            content = await self._content(attachment["file"])
+            content = await self._content_or_text(attachment)
             if content is None:
                 continue
             files.append(AttachedFile(attachment.get("name"), attachment["mime_type"], content))
@@ -136,7 +136,7 @@ class NativeFiles:
         return files
 
     async def _rows_of_message(self, message_id: str) -> list[dict[str, Any]]:
-        fields = tuple(map(FieldName, ("id", "message_id", "name", "mime_type", "file")))
+        fields = tuple(map(FieldName, ("id", "message_id", "name", "mime_type", "file", "text")))
         plan = PagePlan(
             Reach(_ATTACHMENTS, (self.connection_id,), fields, with_hidden=True),
             _ATTACHMENTS_MOST,
@@ -146,7 +146,14 @@ class NativeFiles:
         )
         page = await self.store.page(plan)
         rows: list[dict[str, Any]] = [msgspec.json.decode(record.body) for record in page.records]
-        return sorted((row for row in rows if row.get("file")), key=lambda row: _number(row["id"]))
+        return sorted(rows, key=lambda row: _number(row["id"]))
+
+    async def _content_or_text(self, attachment: Mapping[str, Any]) -> bytes | None:
+        """Read the file of an attachment; of one without a file that is a text, its text."""
+        if attachment.get("file"):
+            return await self._content(attachment["file"])
+        is_text = attachment["mime_type"].startswith("text/") and attachment.get("text")
+        return attachment["text"].encode() if is_text else None
 
     async def _photo(self, row: Mapping[str, Any]) -> bytes | None:
         return await self._content(row["photo"]) if row.get("photo") else None

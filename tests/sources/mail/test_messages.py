@@ -60,6 +60,8 @@ def test_an_answer_is_in_the_thread_of_what_it_answers_and_its_quotation_is_fold
         ("Ja.\n\nAm 3. Mai schrieb Ada:\n> Alt", "Ja.", "Am 3. Mai schrieb Ada:\n> Alt"),
         ("> One?\nYes.\n> Two?\nNo.", "Yes.\nNo.", "> One?\n> Two?"),
         ("> all of it", "> all of it", ""),
+        ("Good.\n\nAda Byron wrote on 3 May:\n> Old", "Good.", "Ada Byron wrote on 3 May:\n> Old"),
+        ("He wrote:\nlines\n\n> Old", "He wrote:\nlines", "> Old"),
         ("It is -> here\r\n--\r\nAda", "It is -> here\n--\nAda", ""),
         (
             "Ok\nFrom: a\nSent: b\nTo: c\nSubject: d\n\nOld",

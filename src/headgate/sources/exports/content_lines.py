@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from headgate.sources.formats.values import original_id
@@ -75,6 +75,8 @@ def person(name: str, text: str) -> str:
     return line(f"{name};CN={parameter(label)}" if label else name, f"{scheme}{address}")
 
 
+#: What other programs call a kind of phone.
+_TYPES = {"mobile": "cell", "home": "home", "work": "work", "fax": "fax", "pager": "pager"}
 _KINDS = {"organisation": "org", "group": "group"}
 
 
@@ -89,8 +91,12 @@ def card(row: Mapping[str, Any], photo: bytes | None) -> bytes:
         line("N", ";".join(escaped(name or "") for name in names)),
         *members(row, NICKNAME="nickname"),
         line("KIND", _KINDS.get(row.get("kind") or "", "individual")),
-        *members(row, EMAIL="emails", TEL="phones", IMPP="accounts"),
-        *members(row, ORG="organisation", TITLE="job", BDAY="birthday"),
+        *members(row, EMAIL="emails"),
+        *_labelled("TEL", row.get("phones") or [], row.get("labelled_phones") or []),
+        *members(row, IMPP="accounts", ORG="organisation", TITLE="job"),
+        *members(row, BDAY="birthday", ANNIVERSARY="anniversary"),
+        *_labelled("RELATED;VALUE=text", [], row.get("related") or []),
+        *members(row, **{"X-PHONETIC-FIRST-NAME": "phonetic_name"}),
         *(line("ADR", f";;{escaped(text)};;;;") for text in row.get("addresses") or ()),
         *members(row, URL="websites"),
         *([line("CATEGORIES", groups)] if groups else ()),
@@ -99,6 +105,21 @@ def card(row: Mapping[str, Any], photo: bytes | None) -> bytes:
         *(_photo(row["photo"], photo) if photo is not None else ()),
     ]
     return component("VCARD", lines)
+
+
+def _labelled(name: str, values: Sequence[str], labelled: Sequence[str]) -> list[str]:
+    """Write values, and those after their labels, in the form that every label has: "mobile: +47 1"."""
+    parts = [text.partition(": ") for text in labelled]
+    known = {value for _, _, value in parts}
+    lines = [line(name, escaped(value)) for value in values if value not in known]
+    for number, (label, _, value) in enumerate(parts, 1):
+        types = [_TYPES[word] for word in label.split() if word in _TYPES]
+        group = f"{name.partition(';')[0].lower()}{number}"
+        lines += [
+            line(f"{group}.{name}" + (f";TYPE={','.join(types)}" if types else ""), escaped(value)),
+            line(f"{group}.X-ABLABEL", escaped(label)),
+        ]
+    return lines
 
 
 def _photo(reference: Mapping[str, Any], content: bytes) -> list[str]:

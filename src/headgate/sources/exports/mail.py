@@ -60,10 +60,15 @@ def message_of(row: Mapping[str, Any], files: Sequence[AttachedFile]) -> bytes:
 
 
 def _headers(row: Mapping[str, Any], moment: datetime | None) -> list[str]:
-    people: dict[str, list[str]] = {"From": [row["from"]] if row.get("from") else []}
+    people: dict[str, list[str]] = {"From": [_sender(row)] if row.get("from") else []}
     people |= {name.title(): row.get(name) or [] for name in ("to", "cc", "bcc")}
-    ids = {"Message-ID": row.get("internet_message_id"), "In-Reply-To": row.get("in_reply_to")}
-    labels = ",".join(_quoted_label(text) for text in row.get("labels") or ())
+    # Without an id, two messages that differ in their receivers only would be taken for one.
+    own_id = row.get("internet_message_id") or f"{_digest(row)[:32]}@record.invalid"
+    ids = {"Message-ID": own_id, "In-Reply-To": row.get("in_reply_to")}
+    names = row.get("labels") or ()
+    # The first label is taken for the folder.
+    folder = [row["folder"]] if names and row.get("folder") and row["folder"] not in names else []
+    labels = ",".join(_quoted_label(text) for text in (*folder, *names))
     status = "".join(letter for letter, name in (("R", "is_read"), ("F", "is_flagged")) if row.get(name))
     is_known = row.get("is_read") is not None or row.get("is_flagged") is not None
     return [
@@ -81,6 +86,15 @@ def _headers(row: Mapping[str, Any], moment: datetime | None) -> list[str]:
         *([f"Status: {status}O"] if is_known else ()),
         "MIME-Version: 1.0",
     ]
+
+
+def _sender(row: Mapping[str, Any]) -> str:
+    address = row.get("from_address") or ""
+    return f"{row['from']} <{address}>" if "@" in address and "@" not in row["from"] else row["from"]
+
+
+def _digest(row: Mapping[str, Any]) -> str:
+    return hashlib.sha256(str(row["id"]).encode()).hexdigest()
 
 
 def _header(name: str, value: str) -> str:
@@ -117,7 +131,7 @@ def _text_part(text: str) -> bytes:
 
 
 def _multipart(row: Mapping[str, Any], files: Sequence[AttachedFile]) -> bytes:
-    boundary = hashlib.sha256(str(row["id"]).encode()).hexdigest()[:40].encode()
+    boundary = _digest(row)[:40].encode()
     parts = [_text_part(_text(row)), *map(_file_part, files)]
     inner = b"".join(b"--%b\n%b\n" % (boundary, part) for part in parts)
     return b'Content-Type: multipart/mixed; boundary="%b"\n\n%b--%b--\n' % (boundary, inner, boundary)

@@ -92,6 +92,10 @@ _ATTRIBUTION = re.compile(
     r"(?:wrote|schrieb|a écrit|escribió|ha scritto|schreef|skrev|escreveu|napisał|pisze)\b.{0,200}:\s*$",
     re.DOTALL,
 )
+#: "Ada wrote:" and "Ada wrote on 3 May:".
+_SHORT_ATTRIBUTION = re.compile(
+    r"^\s*[^\s>][^\n]{0,150}?\b(?:wrote|schrieb|a écrit|escribió|ha scritto|schreef|skrev)\b[^\n]{0,150}:\s*$"
+)
 #: From here on everything is an earlier message.
 _EARLIER = re.compile(
     r"^[ \t]*(?:-{2,}[ \t]*(?:Original Message|Ursprüngliche Nachricht|Message d'origine|Mensaje original)[ \t]*-{2,}"
@@ -141,4 +145,8 @@ def _attribution(new: list[str]) -> list[str]:
         if _ATTRIBUTION.match("\n".join(taken)):
             del new[end - count :]
             return taken
-    return []
+    if not end or not _SHORT_ATTRIBUTION.match(new[end - 1]):
+        return []
+    taken = new[end - 1 : end]
+    del new[end - 1 :]
+    return taken

@@ -154,7 +154,7 @@ _PEOPLE_HEADERS = ("from", "to", "cc", "bcc")
 _ENCODED_WORDS = 5000
 #: A name and an address, or an address alone. The standard library's reader recurses into what is hostile.
 _LOOSE_ADDRESS = re.compile(
-    r'"?([^"<>,;]{0,200})"?\s{0,9}<([^<>\s,;]{1,400})>|([^\s<>,;:"()]{1,100}@[^\s<>,;"()]{1,300})'
+    r'(?:"([^"<>]{0,200})"|([^"<>,;]{0,200}))\s{0,9}<([^<>\s,;]{1,400})>|([^\s<>,;:"()]{1,100}@[^\s<>,;"()]{1,300})'
 )
 #: A name behind an address, as cron and Mailman write it, and an address that is hidden from collectors.
 _COMMENTED = re.compile(r"([^\s<>,;:\"()]{1,200})\s{0,9}\(((?:[^()]|\([^()]{0,100}\)){1,200})\)")
@@ -299,7 +299,10 @@ def _named(people: list[Correspondent], values: Sequence[str]) -> list[Correspon
 
 def _loose_people(values: Sequence[str]) -> list[Correspondent]:
     matches = [match for value in values for match in _LOOSE_ADDRESS.findall(value)]
-    people = [Correspondent(unfolded(person), unfolded(named or bare)) for person, named, bare in matches]
+    people = [
+        Correspondent(unfolded(quoted or name), unfolded(named or bare))
+        for quoted, name, named, bare in matches
+    ]
     return people[:MAX_PEOPLE]
 
 
