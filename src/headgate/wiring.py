@@ -7,7 +7,6 @@ and servers over stdio do not import the web libraries.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import hashlib
 import json
@@ -17,7 +16,6 @@ import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -30,13 +28,12 @@ from headgate.audit.pruning import PruneReport, prune, verify_file
 from headgate.audit.pump import Pump, take_over
 from headgate.auth.admission import Admission
 from headgate.auth.clock import LatestTime, now
-from headgate.auth.grants import Choice, Conditions, issue
 from headgate.auth.keys import HomeSealer
 from headgate.auth.limits import ServerLimits, StoredAttempts, limits_of
 from headgate.errors import AdapterConfigInvalid, ConfigInvalid, StorageFull, StorageReadOnly, StorageUnusable
 from headgate.home import Home, home_in, open_home, small_files
 from headgate.model.grant import TokenKind
-from headgate.model.ids import ClientId, ConnectionId, GrantId, RequestId, client_id
+from headgate.model.ids import ClientId, GrantId, RequestId
 from headgate.policy.allowance import SourceCatalog
 from headgate.policy.capability import Rules
 from headgate.reading.home import ReadableHome, ReadContext
@@ -61,8 +58,10 @@ if TYPE_CHECKING:
     from headgate.auth.oauth.entries import TokenFamily
     from headgate.auth.oauth.service import AuthorizationService
     from headgate.auth.sessions import OwnerSessions
+    from headgate.mcp.client.pins import FilePins
+    from headgate.mcp.client.servers import ServerEntry
     from headgate.mcp.gateway.answers import NotedCall
-    from headgate.mcp.gateway.hosted import HostedGateway
+    from headgate.mcp.gateway.hosted import HostedGateway, ImportServer
     from headgate.mcp.serve.server import HostedMcp
     from headgate.reading.preview import StreamSpans
     from headgate.sources.intake import Intake
@@ -71,7 +70,6 @@ if TYPE_CHECKING:
 #: The file of the home with the address of the server that runs on it.
 _ADDRESS = "address"
 _MAX_ADDRESS_BYTES = 1024
-_DEMO_DAYS = 30
 #: What making a key of a passphrase takes.
 _PASSPHRASE_BYTES = 256 * 1024 * 1024
 
@@ -284,12 +282,20 @@ class Services:
         """
         if self.settings.gateway_servers is None:
             return None
+        from headgate.mcp.client.pins import FilePins
+        from headgate.mcp.gateway.hosted import HostedGateway
         from headgate.mcp.gateway.stored import StoredCalls
 
-        gateway = _gateway(self.settings.gateway_servers, self.home.path / "pins.json", self.supervisor)
-        gateway.calls = StoredCalls(self.home.calls, lambda: self.clock() / 1_000_000)
-        gateway.note = self._log_call
-        return gateway
+        pins = FilePins(self.home.pins)
+        return HostedGateway(
+            gateway_entries(self.settings),
+            server_importer(pins),
+            __version__,
+            pins.stamp,
+            self.supervisor,
+            StoredCalls(self.home.calls, lambda: self.clock() / 1_000_000),
+            self._log_call,
+        )
 
     def _log_call(self, call: NotedCall) -> None:
         """Log a call of a remote tool: before it is sent, and when it has ended."""
@@ -400,13 +406,19 @@ def fresh_request_id() -> RequestId:
     return RequestId(f"req_{secrets.token_hex(8)}")
 
 
-def _gateway(servers: Path, pins_file: Path, supervisor: Supervisor) -> HostedGateway:
-    from headgate.mcp.client.from_mcp import FromMCP, ImportOptions
-    from headgate.mcp.client.pins import FilePins
-    from headgate.mcp.client.servers import import_entry, read_servers
-    from headgate.mcp.gateway.hosted import HostedGateway
-    from headgate.sources.secrets import Secrets
+def gateway_entries(settings: Settings) -> list[ServerEntry]:
+    """Read the servers that the gateway offers; one that cannot be used is left out, and the log says so.
 
+    Raises:
+        ConfigInvalid: the settings name no file, or it cannot be read.
+    """
+    from headgate.mcp.client.servers import read_servers
+
+    servers = settings.gateway_servers
+    if servers is None:
+        raise ConfigInvalid(
+            "There is no gateway.", hint="Set gateway_servers to a file of servers.", param="gateway_servers"
+        )
     try:
         entries, problems = read_servers(json.loads(servers.read_bytes()))
     except (OSError, ValueError, AdapterConfigInvalid) as error:
@@ -417,11 +429,18 @@ def _gateway(servers: Path, pins_file: Path, supervisor: Supervisor) -> HostedGa
         ) from error
     for name, problem in problems.items():
         get_logger().warning("server_left_out", server=name, reason=problem.message)
-    pins, secrets_of = FilePins(pins_file), Secrets()
+    return entries
+
+
+def server_importer(pins: FilePins) -> ImportServer:
+    """Return what imports a server of the gateway, with the token that its entry refers to."""
+    from headgate.mcp.client.from_mcp import FromMCP, ImportOptions
+    from headgate.mcp.client.servers import import_entry
+    from headgate.sources.secrets import Secrets
+
+    secrets_of = Secrets()
     adapter = partial(FromMCP, pins=pins, options=ImportOptions(on_bad_tool="skip"))
-    return HostedGateway(
-        entries, lambda entry: import_entry(entry, secrets_of, adapter), __version__, pins.stamp, supervisor
-    )
+    return lambda entry: import_entry(entry, secrets_of, adapter)
 
 
 def build_services(
@@ -540,28 +559,3 @@ def served_address(home: Path) -> str | None:
         return None
     finally:
         os.close(file)
-
-
-@dataclass(frozen=True, slots=True)
-class Demo:
-    """The token of the demonstration's one client, its connections by name, and how many records they have."""
-
-    token: str
-    records: int
-    connections: Mapping[str, ConnectionId]
-
-
-def make_demo(settings: Settings, show: Callable[[int, int], None] = lambda _done, _total: None) -> Demo:
-    """Fill an empty home with an invented person's records, and grant all of them to one client for 30 days."""
-    from headgate.sources.demo.filling import fill
-
-    async def make() -> Demo:
-        async with open_stores(settings) as stores:
-            connections, records = await fill(stores.store, show)
-            conditions = Conditions(client_id("demo-agent"), days=_DEMO_DAYS)
-            issued = await issue(
-                stores.ledger, Choice(), conditions, catalog=await stores.catalog(), now=now()
-            )
-            return Demo(issued.access_token, records, connections)
-
-    return asyncio.run(make())
