@@ -120,15 +120,17 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _questions(texts: Sequence[Section], anchors: Sequence[str]) -> list[Question]:
+def _questions(texts: Sequence[Section], lines: Sequence[str]) -> list[Question]:
+    """Read lines of ``anchor | anchor of another text that says it``; the title of the first is the question."""
     found = {section.anchor: section for section in texts}
     questions: list[Question] = []
-    for anchor in anchors:
+    for line in lines:
+        anchor, *also_right = line.split(" | ")
         section = found.get(anchor)
         if section is None:
             continue
         near = [one.anchor for one in texts if one.parent == anchor or one.anchor == section.parent]
-        questions.append(Question(section.title, grades_of(anchor, near)))
+        questions.append(Question(section.title, grades_of((anchor, *also_right), near)))
     return questions
 
 

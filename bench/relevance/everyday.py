@@ -1,6 +1,7 @@
-"""The invented year of ``bench.agents`` as texts: a line of a file of questions is ``right, near, ...: question``.
+"""The invented year of ``bench.agents`` as texts, and questions about it.
 
-A question by words uses those of the text; one by meaning says it in others.
+A line of a file of questions is ``right | also right, near, ...: question``. A question by words uses those of the text;
+one by meaning says it in others.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def everyday_questions(lines: Sequence[str]) -> list[Question]:
     for line in lines:
         about, _, text = line.partition(": ")
         right, *near = about.split(", ")
-        questions.append(Question(text, grades_of(right, near)))
+        questions.append(Question(text, grades_of(right.split(" | "), near)))
     return questions
 
 

@@ -92,12 +92,13 @@ def sections(manual: Manual, place: Path) -> list[Section]:
     """Read the sections of every page that have a title and enough text."""
     found: dict[str, Section] = {}
     for page in sorted(place.glob(manual.pages)):
-        for section in _sections_of(page.read_text(encoding="utf-8", errors="replace")):
+        for section in sections_of(page.read_text(encoding="utf-8", errors="replace")):
             found.setdefault(section.anchor, section)
     return [section for section in found.values() if len(section.text) >= _MIN_TEXT_CHARS and section.title]
 
 
-def _sections_of(page: str) -> Iterator[Section]:
+def sections_of(page: str) -> Iterator[Section]:
+    """Read the sections of a page."""
     reader = _PageReader()
     reader.feed(page)
     yield from reader.done

@@ -29,9 +29,9 @@ class Question:
     grades: Mapping[str, int]
 
 
-def grades_of(right: str, near: Iterable[str]) -> dict[str, int]:
-    """Grade the section whose title is asked, and those right around it."""
-    return {**dict.fromkeys(near, NEAR), right: RIGHT}
+def grades_of(right: Iterable[str], near: Iterable[str]) -> dict[str, int]:
+    """Grade the section whose title is asked, others that say the same, and those right around it."""
+    return {**dict.fromkeys(near, NEAR), **dict.fromkeys(right, RIGHT)}
 
 
 def score(question: Question, answer: Sequence[str]) -> Scores:

@@ -99,6 +99,27 @@ def test_what_comes_in_while_older_records_wait_goes_before_them(home: MeaningHo
 
 
 @with_each_engine
+def test_what_waits_is_counted_among_the_visible_records_alone(home: MeaningHome):
+    newest, second = _COUNT - 1, _COUNT - 1 - RECORDS_AT_ONCE
+    noting = _Noting(stops_at=_title(second))
+    ledger = _again(home, noting)
+    try:
+        assert noting.has_stopped.wait(WAIT_SECONDS)
+        assert find(ledger, _title(newest)).pending_count == _COUNT - RECORDS_AT_ONCE
+        seen = ledger.reach(resources=[f"n{newest}", f"n{newest - 1}"])
+        page = find(ledger, _title(newest), reach=seen, mode=SearchMode.HYBRID)
+        assert (page.pending_count, keys(page)[0]) == (0, f"n{newest}")
+        both = ledger.reach(resources=[f"n{newest}", f"n{second}"])
+        assert find(ledger, _title(newest), reach=both).pending_count == 1
+        noting.goes_on.set()
+        made(ledger)
+        assert find(ledger, _title(newest)).pending_count == 0
+    finally:
+        noting.goes_on.set()
+        ledger.store.close()
+
+
+@with_each_engine
 def test_a_process_that_ends_between_goes_on_with_what_is_left(home: MeaningHome):
     first = _Noting(stops_at=_title(_COUNT - 1))
     ledger = _again(home, first)

@@ -1,7 +1,8 @@
 """The default model: the multilingual Universal Sentence Encoder, from a package that brings its weights along.
 
 Its vectors have a common part, which says nothing, and more components than they need: they are centred and reduced
-by a matrix that was fitted to sentences in its languages (principal components; `tools/fit_reduction.py`).
+by a matrix that was fitted to sentences in its languages (principal components; `tools/fit_reduction.py`), and then turned
+so that questions come nearer to the texts that answer them (`tools/fit_turn.py`).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class MultilingualEmbedder:
 
     batch_size = 16
     least_similarity = 0.15
-    weight = 0.5
+    weight = 0.6
 
     def __init__(self) -> None:
         reduction = files("headgate.store.models").joinpath(_REDUCTION)
