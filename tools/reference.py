@@ -133,6 +133,8 @@ def commands_page() -> str:
             "|---|---|",
             "| 0 | done |",
             "| 1 | failed; the line on standard error says why. `doctor` and `store fsck`: something is wrong, and it is listed. `search`: nothing was found |",
+            "| 3, 4, 6 | `ops`: a tool waits for your approval; a server cannot be reached; there is no such operation |",
+            "| 5 | `ops call`: the tool failed |",
             "| 64 | the command was called wrongly |",
             "| 65 | an import left something out: rows were rejected, a file could not be read, or reading ended early |",
             "| 69 | the log of disclosures cannot be checked here |",

@@ -75,6 +75,11 @@ class Home:
     path: Path
 
     @property
+    def pins(self) -> Path:
+        """The file with the definitions of remote tools as the owner approved them."""
+        return self.path / "pins.json"
+
+    @property
     def calls(self) -> Path:
         """The directory with the calls of the last hour that went through the gateway, and their answers."""
         return self.path / "calls"

@@ -61,8 +61,10 @@ if TYPE_CHECKING:
     from headgate.auth.oauth.entries import TokenFamily
     from headgate.auth.oauth.service import AuthorizationService
     from headgate.auth.sessions import OwnerSessions
+    from headgate.mcp.client.pins import FilePins
+    from headgate.mcp.client.servers import ServerEntry
     from headgate.mcp.gateway.answers import NotedCall
-    from headgate.mcp.gateway.hosted import HostedGateway
+    from headgate.mcp.gateway.hosted import HostedGateway, ImportServer
     from headgate.mcp.serve.server import HostedMcp
     from headgate.reading.preview import StreamSpans
     from headgate.sources.intake import Intake
@@ -284,12 +286,20 @@ class Services:
         """
         if self.settings.gateway_servers is None:
             return None
+        from headgate.mcp.client.pins import FilePins
+        from headgate.mcp.gateway.hosted import HostedGateway
         from headgate.mcp.gateway.stored import StoredCalls
 
-        gateway = _gateway(self.settings.gateway_servers, self.home.path / "pins.json", self.supervisor)
-        gateway.calls = StoredCalls(self.home.calls, lambda: self.clock() / 1_000_000)
-        gateway.note = self._log_call
-        return gateway
+        pins = FilePins(self.home.pins)
+        return HostedGateway(
+            gateway_entries(self.settings),
+            server_importer(pins),
+            __version__,
+            pins.stamp,
+            self.supervisor,
+            StoredCalls(self.home.calls, lambda: self.clock() / 1_000_000),
+            self._log_call,
+        )
 
     def _log_call(self, call: NotedCall) -> None:
         """Log a call of a remote tool: before it is sent, and when it has ended."""
@@ -400,13 +410,19 @@ def fresh_request_id() -> RequestId:
     return RequestId(f"req_{secrets.token_hex(8)}")
 
 
-def _gateway(servers: Path, pins_file: Path, supervisor: Supervisor) -> HostedGateway:
-    from headgate.mcp.client.from_mcp import FromMCP, ImportOptions
-    from headgate.mcp.client.pins import FilePins
-    from headgate.mcp.client.servers import import_entry, read_servers
-    from headgate.mcp.gateway.hosted import HostedGateway
-    from headgate.sources.secrets import Secrets
+def gateway_entries(settings: Settings) -> list[ServerEntry]:
+    """Read the servers that the gateway offers; one that cannot be used is left out, and the log says so.
 
+    Raises:
+        ConfigInvalid: the settings name no file, or it cannot be read.
+    """
+    from headgate.mcp.client.servers import read_servers
+
+    servers = settings.gateway_servers
+    if servers is None:
+        raise ConfigInvalid(
+            "There is no gateway.", hint="Set gateway_servers to a file of servers.", param="gateway_servers"
+        )
     try:
         entries, problems = read_servers(json.loads(servers.read_bytes()))
     except (OSError, ValueError, AdapterConfigInvalid) as error:
@@ -417,11 +433,18 @@ def _gateway(servers: Path, pins_file: Path, supervisor: Supervisor) -> HostedGa
         ) from error
     for name, problem in problems.items():
         get_logger().warning("server_left_out", server=name, reason=problem.message)
-    pins, secrets_of = FilePins(pins_file), Secrets()
+    return entries
+
+
+def server_importer(pins: FilePins) -> ImportServer:
+    """Return what imports a server of the gateway, with the token that its entry refers to."""
+    from headgate.mcp.client.from_mcp import FromMCP, ImportOptions
+    from headgate.mcp.client.servers import import_entry
+    from headgate.sources.secrets import Secrets
+
+    secrets_of = Secrets()
     adapter = partial(FromMCP, pins=pins, options=ImportOptions(on_bad_tool="skip"))
-    return HostedGateway(
-        entries, lambda entry: import_entry(entry, secrets_of, adapter), __version__, pins.stamp, supervisor
-    )
+    return lambda entry: import_entry(entry, secrets_of, adapter)
 
 
 def build_services(

@@ -7,22 +7,28 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from headgate.cli.terminal import AsJson, group, printable, put, settings_of, table
-from headgate.errors import CallError, ConfigInvalid, InvalidRequest, NotFound, Unauthorized
+from headgate.cli.terminal import AsJson, group, many, printable, put, settings_of, table
+from headgate.errors import CallError, ConfigInvalid, HeadgateError, InvalidRequest, NotFound, Unauthorized
 from headgate.home import open_home, read_private
 from headgate.mcp.client.from_mcp import ImportedOperations, ImportOptions, from_mcp
 from headgate.mcp.client.pins import FilePins, PinStore
+from headgate.mcp.client.servers import ServerEntry
+from headgate.nearest import nearest
 from headgate.operations.registration import expose
 from headgate.operations.registry import Registry
 from headgate.operations.spec import AccessControl
 from headgate.operations.stubs import stub_module
+from headgate.wiring import gateway_entries, server_importer
+
+if TYPE_CHECKING:
+    from headgate.mcp.gateway.hosted import ImportServer
 
 app = group()
 
@@ -43,8 +49,7 @@ OperationId = Annotated[str, typer.Argument(help="The operation's id or name.", 
 _FILE_HINT = "Put it alone into a file that only you can read (chmod 600), and name that with --token-file."
 _WORDS = {"declared": "typed answer", "content_blocks": "content blocks", "unknown": "any answer"}
 _NOTHING_PINNED = "Nothing is pinned yet; the first 'headgate ops list URL' pins the tools of a server."
-_WAITS = 3
-_TOOL_FAILED = 5
+_WAITS, _AWAY, _TOOL_FAILED, _NOT_THERE = 3, 4, 5, 6
 
 
 @app.command()
@@ -202,6 +207,119 @@ def stubs(
     typer.echo(json.dumps({"module": text}) if as_json else text, nl=as_json)
 
 
+@app.command()
+def status(context: typer.Context, *, as_json: AsJson = False) -> None:
+    """Show the servers of the gateway: which can be reached, and what waits for your approval.
+
+    It ends with 4 if a server cannot be reached, else with 3 if a change waits, else with 0.
+    """
+    states = asyncio.run(_states(context))
+    lines = [line for state in states for line in _state_lines(state)] or ["The gateway has no servers."]
+    put({"servers": [state.document for state in states]}, lines, as_json=as_json)
+    raise typer.Exit(max((state.exit_code for state in states), default=0))
+
+
+@app.command()
+def check(
+    context: typer.Context,
+    names: Annotated[
+        list[str],
+        typer.Argument(help="Operations of the gateway (SERVER/TOOL), or servers.", metavar="NAME..."),
+    ],
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Check that operations of the gateway can be called now, for use in scripts; nothing is called.
+
+    It ends with 6 if there is no such operation, else with 4 if its server cannot be reached, else with 3 if it
+    waits for your approval, else with 0.
+    """
+    wanted = [(name, *_named(name)) for name in names]
+    states = {
+        state.name: state for state in asyncio.run(_states(context, {server for _, server, _ in wanted}))
+    }
+    found = [(name, *_judged(states.get(server), tool)) for name, server, tool in wanted]
+    document = [{"name": name, "state": words, "exit_code": code} for name, code, words in found]
+    put({"checked": document}, table([(name, words) for name, _, words in found]), as_json=as_json)
+    raise typer.Exit(max(code for _, code, _ in found))
+
+
+def _named(name: str) -> tuple[str, str | None]:
+    server, separator, tool = name.strip("/").partition("/")
+    return server, tool if separator else None
+
+
+@dataclass(frozen=True, slots=True)
+class _ServerState:
+    """A server of the gateway as it is now."""
+
+    name: str
+    url: str
+    problem: str = ""
+    operations: frozenset[str] = frozenset()
+    #: By tool, the grade of what waits.
+    blocked: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def exit_code(self) -> int:
+        """How ``status`` ends because of it."""
+        return _AWAY if self.problem else _WAITS if self.blocked else 0
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The state as JSON."""
+        state = "away" if self.problem else "waits" if self.blocked else "ready"
+        return {
+            "name": self.name,
+            "url": self.url,
+            "state": state,
+            "operations": len(self.operations),
+            "blocked": dict(self.blocked),
+            **({"problem": self.problem} if self.problem else {}),
+        }
+
+
+async def _states(context: typer.Context, names: Collection[str] | None = None) -> list[_ServerState]:
+    entries = [
+        entry for entry in gateway_entries(settings_of(context)) if names is None or entry.name in names
+    ]
+    importer = server_importer(_pins(context))
+    return list(await asyncio.gather(*(_state(entry, importer) for entry in entries)))
+
+
+async def _state(entry: ServerEntry, importer: ImportServer) -> _ServerState:
+    url = entry.public_url
+    try:
+        async with await importer(entry) as imported:
+            blocked = {name: change.grade for name, change in imported.blocked.items()}
+            names = frozenset(item.local_name for item in imported if item.meta["mcp"]["tool"] not in blocked)
+            return _ServerState(entry.name, url, "", names, blocked)
+    except HeadgateError as error:
+        return _ServerState(entry.name, url, f"{error.message} {error.hint}".strip())
+
+
+def _judged(state: _ServerState | None, tool: str | None) -> tuple[int, str]:
+    if state is None:
+        return _NOT_THERE, "there is no such server"
+    if state.problem:
+        return _AWAY, f"its server cannot be reached: {_line(state.problem)}"
+    if tool is None:
+        return state.exit_code, "a change waits for your approval" if state.blocked else "ready"
+    if tool in state.operations:
+        return 0, "ready"
+    if tool in state.blocked:
+        return _WAITS, f"waits for your approval ({state.blocked[tool]})"
+    near = nearest(tool, sorted(state.operations))
+    return _NOT_THERE, "there is no such operation" + (f"; nearest: {', '.join(near)}" if near else "")
+
+
+def _state_lines(state: _ServerState) -> list[str]:
+    if state.problem:
+        return [f"{state.name}  away: {_line(state.problem)}"]
+    waiting = [f"  {grade:<9} {name}" for name, grade in sorted(state.blocked.items())]
+    return [f"{state.name}  {many(len(state.operations), 'operation')}, {state.url}", *waiting]
+
+
 @dataclass(frozen=True, slots=True)
 class _Server:
     """The options that every command takes about the server it calls."""
@@ -256,7 +374,7 @@ def _token(path: Path | None) -> str | None:
 
 
 def _pins(context: typer.Context) -> FilePins:
-    return FilePins(open_home(settings_of(context).home).path / "pins.json")
+    return FilePins(open_home(settings_of(context).home).pins)
 
 
 def _find(imported: ImportedOperations, operation: str) -> Any:

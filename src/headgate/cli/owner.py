@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -17,11 +18,13 @@ from headgate.auth.oauth.clients import OAuthClient
 from headgate.auth.sessions import fresh_link
 from headgate.cli.homes import read_stores, use_stores
 from headgate.cli.terminal import AsJson, Yes, group, many, put, settings_of
-from headgate.errors import InvalidRequest
+from headgate.errors import InvalidRequest, NotFound
 from headgate.home import open_home
 from headgate.model.grant import OwnerScope
+from headgate.model.ids import client_id
 from headgate.model.instants import iso
-from headgate.wiring import Services, mcp_url, welcome_url
+from headgate.operations.spec import parse_operation_id
+from headgate.wiring import Services, gateway_entries, mcp_url, welcome_url
 
 app, clients_app, keys_app = group(), group(), group()
 
@@ -133,29 +136,70 @@ def stop_all(context: typer.Context, *, as_json: AsJson = False) -> None:
     put({"ended": ended}, [f"{many(ended, 'grant')} ended."], as_json=as_json, indent=None)
 
 
-# OAuth clients that the owner registers, for programs that cannot register themselves
+# Clients that the owner registers: programs that cannot register themselves, and callers of the gateway
 
 
-@clients_app.command("add")
-def add_client(
+@clients_app.command("create")
+def create_client(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="The name that the consent page shows.", metavar="NAME")],
-    redirect: Annotated[list[str], typer.Option(help="Its redirect URI; may be repeated.", metavar="URI")],
+    name: Annotated[str, typer.Argument(help="The name that the console shows.", metavar="NAME")],
     *,
+    redirect: Annotated[
+        list[str] | None, typer.Option(help="Its redirect URI; may be repeated.", metavar="URI")
+    ] = None,
     secret: Annotated[
         bool, typer.Option("--secret", help="Create a secret for it, and print it once.")
     ] = False,
+    gateway: Annotated[
+        bool, typer.Option("--gateway", help="Let it call remote tools; print its token once.")
+    ] = False,
+    server: Annotated[
+        list[str] | None,
+        typer.Option(help="With --gateway: everything of this server, by default of each.", metavar="NAME"),
+    ] = None,
+    operation: Annotated[
+        list[str] | None, typer.Option(help="With --gateway: this operation.", metavar="ID")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Register a client, and print its id."""
+    """Register a program: an OAuth client with --redirect, or a caller of the gateway with --gateway."""
+    if gateway == bool(redirect):
+        raise InvalidRequest(
+            "Name either --redirect or --gateway.", hint="See 'headgate clients create --help'."
+        )
+    if gateway:
+        token = _create_caller(context, name, server or (), operation or ())
+        put({"name": name, "access_token": token}, [token], as_json=as_json, indent=None)
+        return
 
     async def work(stores: Services) -> tuple[OAuthClient, str | None]:
-        return await add_owner_client(stores.oauth_store, name, redirect, now=now(), has_secret=secret)
+        return await add_owner_client(stores.oauth_store, name, redirect or [], now=now(), has_secret=secret)
 
     client, text = use_stores(context, work)
     document = {"client_id": client.id, "client_secret": text, "redirect_uris": list(client.redirect_uris)}
     lines = [f"client_id  {client.id}", *([f"client_secret (shown only now)  {text}"] if text else [])]
     put(document, lines, as_json=as_json, indent=None)
+
+
+def _create_caller(
+    context: typer.Context, name: str, servers: Sequence[str], operations: Sequence[str]
+) -> str:
+    """Let a program call remote tools; return its token, which reads no record."""
+    known = {entry.name for entry in gateway_entries(settings_of(context))}
+    named = {*servers, *(parse_operation_id(operation)[0] for operation in operations)}
+    if strange := sorted(named - known):
+        raise NotFound(
+            f"The gateway has no server {strange[0]!a}.",
+            hint=f"It has: {', '.join(sorted(known)) or 'none'}.",
+        )
+    chosen = servers or (() if operations else sorted(known))
+
+    async def work(stores: Services) -> str:
+        await stores.gateway_callers.allow(name, chosen, operations)
+        stores.log_command("headgate clients create --gateway")
+        return await stores.gateway_callers.make_token(client_id(name))
+
+    return use_stores(context, work)
 
 
 # The keys with which cursors and handles are sealed

@@ -27,6 +27,8 @@ _GRADES: Mapping[str, tuple[str, str]] = {
     "breaking": ("no longer works the way you approved", "bad"),
     "renamed": ("has another name", "warn"),
     "new": ("was not there before", "warn"),
+    "hidden_characters": ("holds characters that you cannot see", "bad"),
+    "look_alike": ("has a name that looks like another", "bad"),
 }
 
 
@@ -187,6 +189,7 @@ def _tools(imported: ImportedOperations, rows: Sequence[Mapping[str, Any]]) -> t
             operation=row["operation"],
             description=_short(described[row["operation"]]),
             pin=_mark(row["digest"]),
+            notes=row["notes"],
         )
         for row in rows
         if not row["blocked"]

@@ -549,4 +549,5 @@ async def test_nothing_is_read_from_the_environment(era, monkeypatch):
 @pytest.mark.parametrize("hidden", ["\u200b", "\u202e", "\U000e0041", "\x1b"])
 async def test_invisible_characters_are_reported(hidden):
     async with importing(tools=[tool("t", description=f"Reads{hidden}\na file.")]) as (_, imported):
-        assert imported.report()["tools"][0]["notes"] == ["The words hold characters that cannot be seen."]
+        (note,) = imported.report()["tools"][0]["notes"]
+        assert note == f"It holds characters that cannot be seen, such as U+{ord(hidden):04X}."

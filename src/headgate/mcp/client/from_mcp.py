@@ -56,6 +56,7 @@ from headgate.mcp.client.message import checked_token
 from headgate.mcp.client.network import DialOptions, Resolve, UpstreamEndpoint, parse_endpoint, resolve
 from headgate.mcp.client.opening import LoopRunner, Opening
 from headgate.mcp.client.pins import (
+    NEVER_APPROVED,
     JudgedTools,
     Listing,
     MemoryPins,
@@ -68,6 +69,7 @@ from headgate.mcp.client.pins import (
 from headgate.mcp.client.questions import Answerer, QuestionHandler
 from headgate.mcp.client.report import Refreshed, import_report
 from headgate.mcp.client.request_state import OnProgress
+from headgate.mcp.client.scan import blocking, scan
 from headgate.mcp.client.tools import ToolCaller
 from headgate.mcp.client.upstream import ConnectOptions, Upstream, list_tools
 from headgate.operations.envelope import ResponseEnvelope
@@ -474,11 +476,12 @@ class ImportedOperations(Sequence[HandlerRegistration]):
         """Map the tools and judge them by their pins; runs in a thread, and so changes nothing here."""
         tools, skipped = map_tools(definitions, naming, bounds, skip_bad=skip_bad)
         seen = {tool.name: tool for tool in tools}
+        findings = scan({name: tool.definition for name, tool in seen.items()})
         pins = self._pins()
         if pins is None:
-            pins = pins_of(tools)
+            pins = pins_of(tool for tool in tools if blocking(findings.get(tool.name, ())) is None)
             self._adapter.pins.write(self._server, pins)
-        return self._offered(Listing(seen, tuple(skipped), naming), pins, bounds)
+        return self._offered(Listing(seen, tuple(skipped), naming, findings), pins, bounds)
 
     def _bounds(self, naming: Naming, deadline: float) -> MappingBounds:
         return MappingBounds(
@@ -541,9 +544,12 @@ class ImportedOperations(Sequence[HandlerRegistration]):
                     self._must_verify = False
         change = self._judged.blocked.get(tool)
         if change is not None:
+            finding = blocking(self._judged.listing.findings.get(tool, ()))
+            is_new = change.grade in NEVER_APPROVED
+            why = finding.text if is_new and finding else f"It is not what was approved ({change.grade})."
             raise CallError(
                 "tool_definition_changed",
-                f"The tool {tool!a} is not what was approved ({change.grade}).",
+                f"The tool {tool!a} is blocked until it is approved. {why}",
                 details=change.to_dict(),
             )
 

@@ -131,8 +131,6 @@ def map_tool(definition: Any, naming: Naming, patterns: PatternBudget | None = N
     description = fields.get("description") or ""
     if len(description) > _MAX_DESCRIPTION:
         notes.append(f"The description was cut at {_MAX_DESCRIPTION} characters.")
-    if any(_is_hidden(character) for character in f"{name}{fields.get('title') or ''}{description}"):
-        notes.append("The words hold characters that cannot be seen.")
     digest_of_tool = tool_digest(fields, naming)
     declared_errors = _declared_errors(fields.get("_meta"), patterns)
     own = tuple(definition for definition, _ in declared_errors)
@@ -147,11 +145,6 @@ def map_tool(definition: Any, naming: Naming, patterns: PatternBudget | None = N
         header_map=header_map,
         notes=tuple(notes),
     )
-
-
-def _is_hidden(character: str) -> bool:
-    # Zero-width characters, direction marks and tags can make a text look different from what it holds.
-    return not character.isprintable() and character not in "\n\r\t"
 
 
 def tool_digest(definition: Mapping[str, Any], naming: Naming) -> str:

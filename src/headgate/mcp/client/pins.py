@@ -7,10 +7,11 @@ stored behind a small protocol, in memory or in a private file.
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol, cast
 
 import msgspec
@@ -18,6 +19,7 @@ import msgspec
 from headgate.errors import ConfigInvalid
 from headgate.home import read_private, write_private
 from headgate.mcp.client.mapping import MappingBounds, Naming, Skipped, Tool, map_tool
+from headgate.mcp.client.scan import HIDDEN, LOOK_ALIKE, ToolFinding, blocking
 from headgate.schema.diff import DefinitionDiff, diff_definitions, renames
 from headgate.system import lock, open_private
 
@@ -123,12 +125,17 @@ def _written(document: Mapping[str, Any]) -> bytes:
     return msgspec.json.encode(document, order="sorted")
 
 
+#: The grades of tools that were never approved, which are not even listed.
+NEVER_APPROVED = frozenset({"new", "renamed", HIDDEN, LOOK_ALIKE})
+
+
 @dataclass(frozen=True, slots=True)
 class ToolChange:
     """How a tool differs from its pin, which is why it is blocked."""
 
     tool: str
-    #: ``wording``, ``widened``, ``narrowed``, ``breaking``, ``renamed``, ``new`` or ``vanished``.
+    #: ``wording``, ``widened``, ``narrowed``, ``breaking``, ``renamed``, ``new`` or ``vanished``; of a tool that was
+    #: never approved also ``hidden_characters`` or ``look_alike``.
     grade: str
     difference: DefinitionDiff | None = None
     #: The earlier name, of a tool that was renamed.
@@ -147,7 +154,11 @@ def pins_of(tools: Iterable[Tool]) -> dict[str, Pin]:
     return {tool.name: Pin(tool.name, tool.digest, tool.definition) for tool in tools}
 
 
-def changes_since(pins: Mapping[str, Pin], tools: Iterable[Tool]) -> list[ToolChange]:
+def changes_since(
+    pins: Mapping[str, Pin],
+    tools: Iterable[Tool],
+    findings: Mapping[str, Sequence[ToolFinding]] = MappingProxyType({}),
+) -> list[ToolChange]:
     """Compare the tools that a server lists with the approved ones; no change, no entry."""
     listed = {tool.name: tool for tool in tools}
     before = {name: pin.definition for name, pin in pins.items()}
@@ -156,7 +167,9 @@ def changes_since(pins: Mapping[str, Pin], tools: Iterable[Tool]) -> list[ToolCh
     for name, tool in listed.items():
         pin = pins.get(name)
         if pin is None:
-            changes.append(ToolChange(name, "renamed" if name in moved else "new", earlier=moved.get(name)))
+            deceives = blocking(findings.get(name, ()))
+            grade = "renamed" if name in moved else "new" if deceives is None else deceives.kind
+            changes.append(ToolChange(name, grade, earlier=moved.get(name)))
         elif pin.digest != tool.digest:
             difference = diff_definitions(pin.definition, tool.definition)
             # The same definition under another server's name is another tool.
@@ -172,6 +185,8 @@ class Listing:
     tools: Mapping[str, Tool]
     skipped: tuple[Skipped, ...]
     naming: Naming
+    #: What in them could deceive.
+    findings: Mapping[str, Sequence[ToolFinding]] = field(default_factory=dict[str, "Sequence[ToolFinding]"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +205,7 @@ def judge(
     listing: Listing, pins: Mapping[str, Pin], bounds: MappingBounds, *, before: JudgedTools
 ) -> JudgedTools:
     """Compare listed tools with their pins."""
-    changes = changes_since(pins, listing.tools.values())
+    changes = changes_since(pins, listing.tools.values(), listing.findings)
     bad = {skipped.name for skipped in listing.skipped} & pins.keys()
     known: Mapping[str, Tool] = before.approved if before.listing.naming == listing.naming else {}
     # A tool that was approved and is now unusable has changed; it has not vanished.

@@ -52,7 +52,10 @@ def import_report(imported: ImportedOperations, judged: JudgedTools) -> dict[str
                 "digest": registration.meta["mcp"]["digest"],
                 "outputKind": str(registration.output_kind),
                 "blocked": name in judged.blocked,
-                "notes": list(judged.listing.tools[name].notes),
+                "notes": [
+                    *judged.listing.tools[name].notes,
+                    *(finding.text for finding in judged.listing.findings.get(name, ())),
+                ],
             }
             for registration in imported
             for name in [registration.meta["mcp"]["tool"]]

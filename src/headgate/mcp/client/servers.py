@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, cast
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -50,6 +51,12 @@ class ServerEntry:
     url: str
     #: ``file:...`` or ``keyring:...``, or None when the server wants no token.
     token_reference: str | None = None
+
+    @property
+    def public_url(self) -> str:
+        """The address without user, password and query, which may be secrets."""
+        address = urlsplit(self.url)
+        return f"{address.scheme}://{address.netloc.rpartition('@')[2]}{address.path}"
 
 
 def read_servers(document: Any) -> tuple[list[ServerEntry], dict[str, OperationError]]:

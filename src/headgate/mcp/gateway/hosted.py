@@ -13,7 +13,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NoReturn
-from urllib.parse import urlsplit
 
 import msgspec
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -24,6 +23,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from headgate.auth.gateway import EVERYTHING, operation_scope, server_scope
 from headgate.errors import CallError, Conflict, NotFound
 from headgate.mcp.client.from_mcp import ImportedOperations
+from headgate.mcp.client.pins import NEVER_APPROVED
 from headgate.mcp.client.servers import ServerEntry
 from headgate.mcp.gateway.answers import Gateway, NotedCall
 from headgate.mcp.gateway.server import gateway_server
@@ -96,13 +96,12 @@ class HostedGateway:
         return tuple([await self._server(entry) for entry in self.entries])
 
     async def _server(self, entry: ServerEntry) -> RemoteServer:
-        offered, address = self._offered.get(entry.name), urlsplit(entry.url)
-        public = f"{address.scheme}://{address.netloc.rpartition('@')[2]}{address.path}"
+        offered = self._offered.get(entry.name)
         if offered is None:
-            return RemoteServer(entry.name, public, None, self._problem(entry.name))
+            return RemoteServer(entry.name, entry.public_url, None, self._problem(entry.name))
         # A pin that another process wrote counts on the page at once.
         await offered.imported.judge_again()
-        return RemoteServer(entry.name, public, offered.imported, "")
+        return RemoteServer(entry.name, entry.public_url, offered.imported, "")
 
     def _why_missing(self, operation: str, identity: Identity | None) -> str | None:
         """Say why an operation is not offered, to a caller that may call everything of its server."""
@@ -207,7 +206,7 @@ class RemoteServer:
 
 def _exposed(imported: ImportedOperations) -> list[HandlerRegistration]:
     """Offer the operations to those who may call them; one that is not approved at all is not even listed."""
-    unknown = {name for name, change in imported.blocked.items() if change.grade in {"new", "renamed"}}
+    unknown = {name for name, change in imported.blocked.items() if change.grade in NEVER_APPROVED}
     return [
         _offered(registration) for registration in imported if registration.meta["mcp"]["tool"] not in unknown
     ]

@@ -18,7 +18,7 @@ import numpy as np
 from headgate.model.ids import MAX_ID_CHARS
 from headgate.sources.declaring import TYPES
 from headgate.sources.protocol import Reject
-from headgate.sources.tables.text_kinds import EXACT_DIGITS, NO_VALUE, TEXT_KINDS, TextKind, is_long
+from headgate.sources.tables.text_kinds import EXACT_DIGITS, NO_VALUE, TEXT_KINDS, TextKind, is_long, shape_of
 
 SCHEMAS: Mapping[str, Mapping[str, Any]] = {
     **{name: schema for name, schema in TYPES.items() if name != "list"},
@@ -81,6 +81,8 @@ class ColumnFacts:
     hashes: array[int] | None = None
     #: Some texts that were looked at; the same again says nothing new.
     seen: set[str] = field(default_factory=set[str])
+    #: The shapes of plain numbers that all the ways read: they read every other number of the same shape.
+    shapes: set[str] = field(default_factory=set[str])
 
     def __post_init__(self) -> None:
         if looks_like_key(self.name):
@@ -111,10 +113,11 @@ class ColumnFacts:
         self.has_text = True
         if len(text) > MAX_ID_CHARS:
             self.hashes = None
-        if is_long(text):
-            self.ways = ()
-        elif self.ways:
-            self.ways = [way for way in self.ways if way.read(text) is not None]
+        if not self.ways or (shape := shape_of(text)) in self.shapes:
+            return
+        self.ways = [] if is_long(text) else [way for way in self.ways if way.read(text) is not None]
+        if shape and all(way.name in {"integer", "number"} for way in self.ways):
+            self.shapes.add(shape)
 
     def kind_in(self, form: int) -> str:
         """Return the column's type in a form of tables; of mixed ones it is text."""

@@ -17,6 +17,8 @@ FORM = 2
 NO_VALUE = frozenset({"", "na", "n/a", "nan", "null", "none", "-", "\\n"})
 
 _INTEGER = re.compile(r"[+-]?(0|[1-9]\d{0,17})")
+_PLAIN_NUMBER = re.compile(r"[+-]?(0|[1-9]\d*)(?:[.,]\d+)?", re.ASCII)
+_ANY_DIGIT = str.maketrans("023456789", "1" * 9)
 _NUMBER = re.compile(r"[+-]?(\d{1,30}(\.\d{0,30})?|\.\d{1,30})([eE][+-]?\d{1,3})?")
 _COMMA_NUMBER = re.compile(r"[+-]?(\d{1,3}(\.\d{3}){1,8}|\d{1,30}),\d{1,30}")
 #: Whole numbers of which a float would lose digits: account numbers, cards, codes.
@@ -54,6 +56,14 @@ def _has_leading_zero(text: str) -> bool:
     """Whether it is a code that looks like a number, such as a postal code: ``01067``."""
     digits = text.lstrip("+-")
     return len(digits) > 1 and digits[0] == "0" and digits[1].isdigit()
+
+
+def shape_of(text: str) -> str:
+    """Return what decides whether a plain number can be read: its sign, mark and counts of digits; empty for others."""
+    match = _PLAIN_NUMBER.fullmatch(text)
+    if match is None or len(text) > EXACT_DIGITS:
+        return ""
+    return f"{'0' * (match[1] == '0')}{text.translate(_ANY_DIGIT)}"
 
 
 def is_long(text: str) -> bool:
