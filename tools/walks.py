@@ -23,6 +23,7 @@ import msgspec
 
 import headgate
 from headgate import hosting, wiring
+from headgate.cli.demonstration import make_demo
 from headgate.home import open_home
 from headgate.settings import Settings, resolve
 
@@ -52,7 +53,7 @@ def main() -> None:
             "rate_limit": "0",
         }
         settings = resolve(flags, {}, {}, Path("none")).settings
-        demo = wiring.make_demo(settings)
+        demo = make_demo(settings)
         walks = asyncio.run(_walk_all(settings, demo.token, next(iter(demo.connections.values()))))
     print("| walk | calls | functions | modules | limit |\n|---|---|---|---|---|")
     for name, codes in walks.items():

@@ -7,7 +7,6 @@ and servers over stdio do not import the web libraries.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import hashlib
 import json
@@ -17,7 +16,6 @@ import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -30,13 +28,12 @@ from headgate.audit.pruning import PruneReport, prune, verify_file
 from headgate.audit.pump import Pump, take_over
 from headgate.auth.admission import Admission
 from headgate.auth.clock import LatestTime, now
-from headgate.auth.grants import Choice, Conditions, issue
 from headgate.auth.keys import HomeSealer
 from headgate.auth.limits import ServerLimits, StoredAttempts, limits_of
 from headgate.errors import AdapterConfigInvalid, ConfigInvalid, StorageFull, StorageReadOnly, StorageUnusable
 from headgate.home import Home, home_in, open_home, small_files
 from headgate.model.grant import TokenKind
-from headgate.model.ids import ClientId, ConnectionId, GrantId, RequestId, client_id
+from headgate.model.ids import ClientId, GrantId, RequestId
 from headgate.policy.allowance import SourceCatalog
 from headgate.policy.capability import Rules
 from headgate.reading.home import ReadableHome, ReadContext
@@ -73,7 +70,6 @@ if TYPE_CHECKING:
 #: The file of the home with the address of the server that runs on it.
 _ADDRESS = "address"
 _MAX_ADDRESS_BYTES = 1024
-_DEMO_DAYS = 30
 #: What making a key of a passphrase takes.
 _PASSPHRASE_BYTES = 256 * 1024 * 1024
 
@@ -563,28 +559,3 @@ def served_address(home: Path) -> str | None:
         return None
     finally:
         os.close(file)
-
-
-@dataclass(frozen=True, slots=True)
-class Demo:
-    """The token of the demonstration's one client, its connections by name, and how many records they have."""
-
-    token: str
-    records: int
-    connections: Mapping[str, ConnectionId]
-
-
-def make_demo(settings: Settings, show: Callable[[int, int], None] = lambda _done, _total: None) -> Demo:
-    """Fill an empty home with an invented person's records, and grant all of them to one client for 30 days."""
-    from headgate.sources.demo.filling import fill
-
-    async def make() -> Demo:
-        async with open_stores(settings) as stores:
-            connections, records = await fill(stores.store, show)
-            conditions = Conditions(client_id("demo-agent"), days=_DEMO_DAYS)
-            issued = await issue(
-                stores.ledger, Choice(), conditions, catalog=await stores.catalog(), now=now()
-            )
-            return Demo(issued.access_token, records, connections)
-
-    return asyncio.run(make())

@@ -303,6 +303,27 @@ def by_day(reads: Iterable[LoggedRead]) -> list[AgentDay]:
     return list(grouped.values())
 
 
+@dataclass(frozen=True, slots=True)
+class WeekOfReads:
+    """How many records of a source a client read in the last seven days, and in the seven before."""
+
+    client_id: ClientId | None
+    connection_id: ConnectionId
+    this_week: int
+    last_week: int
+
+
+def by_week(reads: Iterable[LoggedRead], now: int) -> list[WeekOfReads]:
+    """Count what clients read of each source in the last seven days, with the seven before; the most first."""
+    shown: dict[tuple[ClientId | None, ConnectionId], tuple[set[ShownRecord], set[ShownRecord]]] = {}
+    for read in reads:
+        week = (now - read.event.at) // (7 * DAY_US)
+        for place in records_of([read]) if week in {0, 1} else ():
+            shown.setdefault((read.event.client_id, place[0]), (set(), set()))[week].add(place)
+    weeks = [WeekOfReads(*key, len(this), len(last)) for key, (this, last) in shown.items()]
+    return sorted(weeks, key=lambda week: (-week.this_week, -week.last_week))
+
+
 def records_of(reads: Iterable[LoggedRead]) -> list[ShownRecord]:
     """Name the records that reads showed, each once."""
     return list(

@@ -82,8 +82,8 @@ def serve_demo(
     """Start a server with an invented person's records."""
     memory.economise()
     with progress_note("Starting ..."), needs_extra("serve"):
+        from headgate.cli.demonstration import make_demo  # noqa: PLC0415 - as above
         from headgate.hosting import run_server  # noqa: PLC0415 - as above
-        from headgate.wiring import make_demo  # noqa: PLC0415 - as above
     with tempfile.TemporaryDirectory(prefix="headgate-demo-") as directory:
         flags = {"home": f"{directory}/home", "host": host, "port": port, "workers": workers}
         settings = resolved_settings(context, **flags).settings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from headgate.audit.activity import Alarm, LogFilter, by_day
+from headgate.audit.activity import Alarm, LogFilter, by_day, by_week
 from headgate.auth.clients import ClientOverview, GrantOverview
 from headgate.console.activity import alarm_words
 from headgate.console.agents import agent_path
@@ -21,7 +21,8 @@ from headgate.wiring import Services
 _DAYS = 30
 _SOON_US = 7 * DAY_US
 _LATEST = 5
-_SCANNED = 300
+_SCANNED = 5000
+_WEEK_US = 7 * DAY_US
 #: Where the owner sees more of what fails, by the name of its loop.
 _TROUBLE_PAGES = {
     "remote servers": "/console/servers",
@@ -36,7 +37,7 @@ async def show(console: Services, request: OwnerRequest) -> HttpReply:
     await console.pump.flush()
     names, clients = await console.clients.names(), await console.clients.overview()
     reads = await console.clients.reads_by_day(_DAYS)
-    log = await console.activity.page(LogFilter(), before=None, limit=_SCANNED)
+    log = await console.activity.page(LogFilter(since=now - 2 * _WEEK_US), before=None, limit=_SCANNED)
     alarms = await console.clients.alarms(console.settings.alarm_factor)
     view = View(
         cards=await connection_cards(console),
@@ -47,6 +48,8 @@ async def show(console: Services, request: OwnerRequest) -> HttpReply:
             *_attention(clients, now),
         ),
         latest=by_day(log.reads)[:_LATEST],
+        weeks=by_week(log.reads, now),
+        is_whole=log.before is None,
         names=names,
         sources=await source_names(console),
         has_clients=bool(clients),
