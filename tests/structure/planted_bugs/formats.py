@@ -322,4 +322,11 @@ BUGS = (
         "        self.parser.EntityDeclHandler = self._refuse_entity\n",
         "",
     ),
+    Bug(
+        f"{_OUTLOOK}::test_a_sender_without_an_address_has_the_one_of_the_headers",
+        "a sender inside an organisation has no address",
+        f"{_SOURCES}/mail/outlook.py",
+        '("@" in sender.address or not sent_by)',
+        "True",
+    ),
 )
