@@ -186,7 +186,9 @@ class ServedProgram:
 
 def owner_of(place: Path) -> str:
     """Make a token for the owner of a home."""
-    return json.loads(headgate(place, "--home", "home", "owner", "token", "--json").out)["access_token"]
+    made = headgate(place, "--home", "home", "owner", "token", "--json")
+    assert made.code == 0, made.err
+    return json.loads(made.out)["access_token"]
 
 
 @contextmanager

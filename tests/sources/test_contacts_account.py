@@ -110,7 +110,7 @@ def test_a_person_who_stands_in_another_address_book_as_well_stays(server, accou
 
 
 def test_a_card_that_cannot_be_read_stops_no_other(server, account):
-    server.put_card("club", "empty", "", "NOTE:nobody")
+    server.put_card("club", "empty", "", "NOTE:none")
     items = synced(account, settings_of(server), {})
     assert {"ada", "zoe", "sam"} <= set(rows(items))
     (reject,) = (item for item in items if isinstance(item, Reject))

@@ -6,7 +6,9 @@ A source that is added to the registry and not here fails the first test.
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from headgate.errors import InvalidRequest
 from headgate.model.declaration import FieldKind
 from headgate.model.ids import FieldName
 from headgate.model.plan import PagePlan, Reach
@@ -29,6 +32,8 @@ from headgate.sources import (
 )
 from headgate.sources.importing import Importer, ImportJob, job_of
 from headgate.sources.inputs.disk import tree_of
+from headgate.sources.parsers import FileChoice, FileParser
+from headgate.sources.parts import ImportPart
 from headgate.sources.protocol import Covered, Item, Mark, Reject, Row
 from headgate.wiring import live_sources
 from tests.sources import (
@@ -44,9 +49,11 @@ from tests.sources.history import exports
 from tests.sources.mail.mails import ANSWER, LETTER, mbox
 from tests.sources.mail.outlook_files import MSG
 from tests.sources.money.test_money import CAMT, GERMAN, SGML
+from tests.sources.money.test_qif_mt940 import MT940, QIF
 from tests.sources.notes import test_note_exports as exported_notes
 from tests.sources.notes.test_notes import MARKDOWN
 from tests.sources.reading import check_rows, tree_from
+from tests.sources.workbooks import STATEMENT_XLS, ods, ods_row
 from tests.store.engines import NOW, Driven
 
 TABLE = "id,name,joined,points\n" + "".join(f"{n},Name {n},2026-03-{n:02d},{n * 3}\n" for n in range(1, 29))
@@ -65,10 +72,22 @@ FILES: Mapping[str, Mapping[str, bytes | str]] = {
         "canal.epub": epub(),
         "weir.rtf": RTF,
     },
-    "money": {"a.ofx": SGML, "b.xml": CAMT, "c.csv": GERMAN},
+    "money": {
+        "a.ofx": SGML,
+        "b.xml": CAMT,
+        "c.csv": GERMAN,
+        "d.qif": QIF,
+        "e.sta": MT940,
+        "f.xls": STATEMENT_XLS,
+        "g.xml": CAMT.replace(b"Stmt>", b"Rpt>"),
+    },
     "notes": {"bridge.md": MARKDOWN, "gate.txt": "Closed.", "a/lock.md": "# Lock", "b.html": "<p>Hi</p>"}
     | exported_notes.FILES,
-    "tables": {"people.csv": TABLE},
+    "tables": {
+        "people.csv": TABLE,
+        "planks.ods": ods(ods_row("id", "length") + "".join(ods_row(n, n * 2.5) for n in range(1, 9))),
+        "nested.json": '{"version": 1, "planks": [{"id": 1, "name": "oak"}, {"id": 2, "name": "elm"}], "nails": [{"n": 1}]}',
+    },
 }
 #: The tests that compare what is read with values written by hand or by another program.
 GOLDEN = {
@@ -243,9 +262,22 @@ def broken(draw, content: bytes) -> bytes:
 
 
 HOSTILE = sorted((name, path) for name, files in FILES.items() for path in files)
+#: What is read by a library that takes as much memory as a damaged file says; only the limits of the process end it.
+LIMITED = [(name, path) for name, path in HOSTILE if path.endswith((".xls", ".ods"))]
 
 
-@pytest.mark.parametrize(("name", "path"), HOSTILE)
+@pytest.mark.parametrize(("name", "path"), LIMITED)
+@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_a_hostile_workbook_ends_at_most_the_process_that_reads_it(tmp_path_factory, name, path, data):
+    place = tmp_path_factory.mktemp("hostile") / path
+    place.write_bytes(data.draw(broken(as_bytes(FILES[name][path]))))
+    with FileParser(FileChoice(paths=[place], given_at=NOW)) as parser, suppress(InvalidRequest):
+        for planned in parser.plan().imports:
+            assert {type(part) for part in planned.job.read({}, planned.job.form)} <= {ImportPart}
+
+
+@pytest.mark.parametrize(("name", "path"), [one for one in HOSTILE if one not in LIMITED])
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_hostile_variants_give_rows_and_rejects_and_never_an_exception(name, path, data):
@@ -259,6 +291,61 @@ def test_hostile_variants_give_rows_and_rejects_and_never_an_exception(name, pat
         assert {type(item) for item in items} <= {Row, Reject, Mark, Covered}
         rows = [item for item in items if isinstance(item, Row)]
         check_rows(source.declare(found), [row for row in rows if is_storable(row)])
+
+
+def items_with(name: str, path: str, content: bytes) -> list[Any]:
+    """Read the files of a source, one of them with other content, as an import does."""
+    source = registry.sources()[name]
+    files = {one: as_bytes(its) for one, its in FILES[name].items()} | {path: content}
+    items: list[Any] = []
+    for found in source.detect(tree_from(files)):
+        with suppress(InvalidRequest):
+            items += _items_of(source, found)
+    return items
+
+
+def _items_of(source: Any, found: Any) -> list[Any]:
+    prepared = source.prepared(found)
+    items = list(source.read(prepared, {}))
+    assert {type(item) for item in items} <= {Row, Reject, Mark, Covered}
+    check_rows(
+        source.declare(prepared), [item for item in items if isinstance(item, Row) and is_storable(item)]
+    )
+    return items
+
+
+@pytest.mark.parametrize(("name", "path"), [one for one in HOSTILE if one not in LIMITED])
+def test_a_file_with_megabytes_in_one_field_gives_rows_that_can_be_stored_or_rejects(name, path):
+    content = as_bytes(FILES[name][path])
+    # In the middle of the longest word, so that most formats have it in a value.
+    at = max(re.finditer(rb"[A-Za-z]+", content), key=lambda word: len(word[0])).start() + 1
+    items_with(name, path, content[:at] + b"a" * 3_000_000 + content[at:])
+
+
+DOCUMENT_TYPES = {
+    "from a file": b'<!DOCTYPE x [<!ENTITY leak SYSTEM "file:///etc/passwd">]>',
+    "from a server": b'<!DOCTYPE x SYSTEM "http://127.0.0.1:9/x.dtd" [<!ENTITY leak SYSTEM "http://127.0.0.1:9/">]>',
+    "of itself": b"<!DOCTYPE x [<!ENTITY a 'leaked'>"
+    + b"".join(
+        b"<!ENTITY a%d '%s'>" % (n, b"&a%s;" % (b"%d" % (n - 1) if n else b"") * 10) for n in range(12)
+    )
+    + b"<!ENTITY leak '&a1;'>]>",
+}
+MARKED = [(name, path) for name, path in HOSTILE if as_bytes(FILES[name][path]).lstrip().startswith(b"<")]
+
+
+@pytest.mark.parametrize(("name", "path"), MARKED)
+@pytest.mark.parametrize("document_type", DOCUMENT_TYPES.values(), ids=DOCUMENT_TYPES.keys())
+def test_entities_of_a_file_are_not_followed(name, path, document_type):
+    content = re.sub(rb"<!DOCTYPE[^>]*>", b"", as_bytes(FILES[name][path]))
+    declaration = re.match(rb"\s*(?:<\?[^>]*\?>\s*)*", content)
+    at = declaration.end() if declaration else 0
+    # Behind every text in words.
+    filled = re.sub(rb">([^<>\d]*[a-z][^<>\d]*)<", rb">\1&leak;<", content[at:])
+    items = items_with(name, path, content[:at] + document_type + filled)
+    shown = msgspec.json.encode([item.data for item in items if isinstance(item, Row)], enc_hook=str)
+    assert b"root:" not in shown
+    assert b"leakedleaked" not in shown
 
 
 def is_storable(row: Row) -> bool:

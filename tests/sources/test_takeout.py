@@ -19,7 +19,7 @@ SENT, ANSWERED = (
     b"X-GM-THRID: 18\nX-Gmail-Labels: Inbox\n" + raw.replace(b"Delivered-To", b"X-Was")
     for raw in (LETTER, ANSWER)
 )
-#: What a Takeout has of its own in the format that is chosen if nobody chooses.
+#: What a Takeout has in the format that it proposes.
 PAGE = (
     b'<html><head><title>My Activity</title></head><body><div class="outer-cell mdl-cell mdl-cell--12-col">'
 )

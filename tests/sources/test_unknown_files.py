@@ -25,7 +25,7 @@ def test_an_import_of_files_that_no_source_reads_says_what_each_is_and_fails(tmp
         assert all(word in done.err for word in words), done.err
 
 
-#: Names, beginnings, and what is said of them.
+#: Names, beginnings, and what the report says of them.
 KINDS = [
     ("a.pst b.ost", b"!BDN", "readpst"),
     ("a.olm", b"PK\x03\x04", "drag the folders out of Outlook"),
@@ -79,8 +79,8 @@ def test_thousands_of_pictures_hide_no_other_file_that_is_not_read(tmp_path: Pat
             )
     done = headgate(tmp_path, "--home", "home", "import", "takeout.zip", "--yes")
     assert done.code == 0, done.err
-    told = done.err.partition("Not read:\n")[2].splitlines()
-    assert sorted(line.strip() for line in told if line.startswith("  ")) == [
+    listed = done.err.partition("Not read:\n")[2].splitlines()
+    assert sorted(line.strip() for line in listed if line.startswith("  ")) == [
         "MyActivity.html (a page of Google Takeout; order the copy again and choose the format JSON)",
         "Photos/0000.jpg and 2,999 more (a picture; only text is read)",
         "Photos/0000.jpg.json and 2,999 more (what Google Photos notes of a picture; only text is read)",

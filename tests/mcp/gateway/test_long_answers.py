@@ -196,10 +196,11 @@ async def test_a_call_that_cannot_be_noted_is_not_sent(tmp_path):
 
 
 async def test_the_stored_calls_of_a_caller_are_bounded(tmp_path):
-    calls = StoredCalls(tmp_path, clock=lambda: 1_000_000.0)
+    calls = StoredCalls(tmp_path / "calls", clock=lambda: 1_000_000.0)
     handles = [await calls.begin("anna", "ns/plan") for _ in range(20)]
-    folder = next(tmp_path.iterdir())
-    assert (folder.stat().st_mode & 0o777, next(folder.iterdir()).stat().st_mode & 0o777) == (0o700, 0o600)
+    folder = next((tmp_path / "calls").iterdir())
+    modes = [path.stat().st_mode & 0o777 for path in (folder.parent, folder, next(folder.iterdir()))]
+    assert modes == [0o700, 0o700, 0o600]
     for number in range(CALLER_CALLS):
         (folder / f"x{number}.json").write_bytes(b"{}")
     await calls.begin("anna", "ns/plan")

@@ -78,18 +78,18 @@ def test_messages_beside_the_directories_of_a_maildir_and_those_of_mh_are_read(t
             "cur/1700000000.M1P1.host:2,S": letters[0],
             "lost+found/1220863042.12663_1": letters[1],
             "archive/12": letters[2],
-            "atomic": letters[3],
+            "1283599333.1840_11.host!2,": letters[3],
             "tmp/unfinished": letters[4],
             "readme": b"From: what I know\n\nSubject: none",
             "letter.log": letters[4],
         },
     )
-    assert [(row["folder"], row["is_read"]) for row in rows_of(tmp_path / "Lists")] == [
+    assert {(row["folder"], row["is_read"]) for row in rows_of(tmp_path / "Lists")} == {
         ("archive", None),
         (None, None),
         ("Inbox", True),
         ("lost+found", None),
-    ]
+    }
 
 
 def test_single_messages_are_read_with_their_directory_as_folder(tmp_path):

@@ -211,6 +211,8 @@ def test_people_in_a_header_that_breaks_the_rules_are_found(tmp_path):
             b"A Group(Some people)\n :Chris <c@(a host.)x.org>,joe@x.org, Jo <jo@x.org> (my \\) friend); (the end)",
             ["Chris <c@x.org>", "joe@x.org", "Jo <jo@x.org>"],
         ),
+        (b", a@x.org, <@gate.x.org:b@x.org>, Jo <jo@x . org>", ["a@x.org", "b@x.org", "Jo <jo@x.org>"]),
+        (b"a@x.org b@x.org", ["a@x.org", "b@x.org"]),
         (b"(Empty list)(start)Undisclosed recipients  :(nobody(that I know))  ;", []),
         (b'"Ada (at work)" <ada@x.org>, (a @ x <b@x.org>', ["Ada (at work) <ada@x.org>", "(a @ x <b@x.org>"]),
         (b"=?iso-8859-1?Q?J\xf6rg?= <j@x.org>, b@x.org", ["Jörg <j@x.org>", "b@x.org"]),

@@ -95,6 +95,13 @@ def test_the_headers_of_the_servers_say_more_than_the_properties():
     assert (message["is_read"], message["is_flagged"]) == (False, True)
 
 
+def test_a_sender_without_an_address_has_the_one_of_the_headers():
+    values = {0x0C1A: "Charles", 0x0C1F: "/O=CLUB/CN=CHARLES", 0x1000: "Hi"}
+    assert message_in(compound(item(values)))["from"] == "Charles <CHARLES>"
+    values[0x007D] = 'From: "Babbage, C." <cb@example.org>\r\nContent-Type: multipart/mixed; boundary=x\r\n'
+    assert message_in(compound(item(values)))["from"] == "Babbage, C. <cb@example.org>"
+
+
 def test_html_is_read_where_there_is_no_plain_text():
     html = (
         "<p>Für <b>Ada</b></p><div class=gmail_quote>On Monday Zoe wrote:<blockquote>old</blockquote></div>"

@@ -14,6 +14,7 @@ from headgate.model.query import SearchMode
 from headgate.store.changes.vector_making import RECORDS_AT_ONCE
 from headgate.store.format.vector_gaps import MadeVectors, NumberRange
 from headgate.store.models.model import MeaningModel
+from tests.store.declared import PAGES
 from tests.store.engines import ENGINES
 from tests.store.ledger import Ledger
 from tests.store.semantic.meaning import WAIT_SECONDS, MeaningHome, WordEmbedder, find, keys, made, opened
@@ -95,6 +96,22 @@ def test_what_comes_in_while_older_records_wait_goes_before_them(home: MeaningHo
         assert set(map(_title, range(1, _COUNT))) <= set(noting.texts)
         assert find(ledger, "green apple").pending_count == 0
     finally:
+        ledger.store.close()
+
+
+@with_each_engine
+def test_a_few_new_records_do_not_wait_for_the_many_of_another_stream(home: MeaningHome):
+    noting = _Noting(stops_at=_title(_COUNT - 1))
+    ledger = _again(home, noting)
+    try:
+        assert noting.has_stopped.wait(WAIT_SECONDS)
+        ledger.put({"id": 1, "text": "green apple"}, stream=PAGES)
+        noting.goes_on.set()
+        made(ledger)
+        assert noting.texts.index("green apple") < 2 * RECORDS_AT_ONCE
+        assert set(map(_title, range(_COUNT))) < set(noting.texts)
+    finally:
+        noting.goes_on.set()
         ledger.store.close()
 
 

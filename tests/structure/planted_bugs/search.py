@@ -463,6 +463,13 @@ BUGS = (
         "product = rows / steps @ self._whole",
     ),
     Bug(
+        "tests/store/semantic/test_newest.py::test_a_few_new_records_do_not_wait_for_the_many_of_another_stream",
+        "a message of today is found by meaning after the mail of years",
+        "src/headgate/store/changes/vector_making.py",
+        "min(waiting, key=lambda wait: wait[:2])",
+        "min(waiting, key=lambda wait: wait[1])",
+    ),
+    Bug(
         "tests/store/semantic/test_newest.py::test_the_newest_records_have_their_vectors_first",
         "a mailbox of years is found by meaning from its oldest mail on",
         "src/headgate/store/format/vector_gaps.py",

@@ -124,7 +124,9 @@ class StoredCalls:
             raise CallError("RESOURCE_LIMIT", f"The answer has {len(content)} bytes.")
         try:
             folder = self._folder(caller)
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # Each by itself: parents that mkdir makes are open to other users.
+            folder.parent.mkdir(mode=0o700, exist_ok=True)
+            folder.mkdir(mode=0o700, exist_ok=True)
             self._make_room(folder, len(content))
             write_private(folder / f"{handle}{_SUFFIX}", content)
         except (OSError, StorageFull, StorageReadOnly) as error:

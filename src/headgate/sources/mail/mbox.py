@@ -101,7 +101,9 @@ _MAILDIR = frozenset({"cur", "new"})
 _ACCOUNTS = frozenset({"", "mail", "maildir", ".maildir"})
 _MAILDIR_NAME = re.compile(r"\d+\..+|.*[:!;]2,[A-Za-z]*")
 _HEADER = re.compile(rb"[!-9;-~]{1,200}:")
-_MAIL_HEADER = re.compile(rb"^(From|Date|Received|Subject|Message-ID):", re.IGNORECASE | re.MULTILINE)
+_MAIL_HEADER = re.compile(
+    rb"^(From|To|Date|Received|Subject|Message-ID|MIME-Version):", re.IGNORECASE | re.MULTILINE
+)
 #: So many different ones make a file without a known name a message.
 _SURE_HEADERS = 3
 _ENDS_AS_NUMBER = re.compile(r"\.[\d_]+\Z|\Z")
@@ -142,7 +144,8 @@ def kind_of(file: InputFile) -> MailFile | None:
     if is_mbox(file.head):
         return MailFile.MBOX
     # Messages by themselves: of MH, or that lie beside the directories of a Maildir, where "tmp" has unfinished ones.
-    is_bare = _ENDS_AS_NUMBER.fullmatch(file.suffix) and path.parent.name != "tmp"
+    is_named = _ENDS_AS_NUMBER.fullmatch(file.suffix) or _MAILDIR_NAME.fullmatch(path.name)
+    is_bare = is_named and path.parent.name != "tmp"
     return MailFile.EML if is_bare and _mail_headers(file) >= _SURE_HEADERS else None
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from email.parser import HeaderParser
 
 from headgate.sources.documents.office import DocumentUnreadable, read_office
 from headgate.sources.exports.mail import AttachedFile, message_of
@@ -19,7 +19,7 @@ from headgate.sources.mail.parsing import (
     AttachedPart,
     Correspondent,
     ParsedMessage,
-    header_moment,
+    parse,
 )
 
 _PROPERTIES = "__properties_version1.0"
@@ -44,6 +44,8 @@ _OTHERS = {
 _MESSAGE_TYPE = "message/rfc822"
 _MAX_FORWARDS = 5
 _MAX_HEADERS_CHARS = 256 * 1024
+#: Headers of what lies elsewhere in the file.
+_CONTENT = re.compile(r"^(?:Content-|MIME-)[^\n]*\n?(?:[ \t][^\n]*\n?)*", re.IGNORECASE | re.MULTILINE)
 _MAX_BODY_BYTES = 1_000_000
 _WHOLE_TYPE = "application/octet-stream"
 
@@ -144,21 +146,21 @@ def _charset(code_page: int) -> str:
 
 
 def _message(item: _Item, levels: int) -> ParsedMessage:
-    sent = HeaderParser().parsestr(item.text(0x007D)[:_MAX_HEADERS_CHARS])
-    date = header_moment(str(sent.get("date", ""))) or item.moment(0x0039, 0x0E06, 0x3007)
+    sent = parse(_CONTENT.sub("", item.text(0x007D)[:_MAX_HEADERS_CHARS]).encode() + b"\n\n.")
+    date = sent.date or item.moment(0x0039, 0x0E06, 0x3007)
     status = "R" * (item.number(0x0E07) & 1) + "F" * (item.number(0x1090) == 2) + "O"  # noqa: PLR2004 - flagged
     ids = {"message-id": 0x1035, "in-reply-to": 0x1042, "references": 0x1039}
     headers = {
         "subject": item.text(0x0037),
         "date": "" if date is None else date.isoformat(),
         "status": status,
-        **{name: str(sent.get(name) or item.text(key)) for name, key in ids.items()},
+        **{name: sent.header(name) or item.text(key) for name, key in ids.items()},
     }
     plain, html = _texts(item)
     return ParsedMessage(
         {name: [value] for name, value in headers.items()},
         {},
-        _people(item),
+        _people(item, sent.people["from"]),
         date,
         [plain] if plain else [],
         [html] if html else [],
@@ -170,10 +172,12 @@ def _message(item: _Item, levels: int) -> ParsedMessage:
     )
 
 
-def _people(item: _Item) -> dict[str, list[Correspondent]]:
+def _people(item: _Item, sent_by: Sequence[Correspondent]) -> dict[str, list[Correspondent]]:
     sender = item.person(0x0042, (0x5D02, 0x5D01), 0x0065) or item.person(0x0C1A, (0x5D01,), 0x0C1F)
+    # Inside an organisation only the headers may have the address.
+    is_known = sender is not None and ("@" in sender.address or not sent_by)
     people: dict[str, list[Correspondent]] = {
-        "from": [sender] if sender else [],
+        "from": [sender] if sender and is_known else [*sent_by],
         "to": [],
         "cc": [],
         "bcc": [],

@@ -145,6 +145,8 @@ class ParsedMessage:
 MAX_PARTS = 1000
 MAX_PEOPLE = 1000
 _ADDRESS_CHARS = 64 * 1024
+_ROUTE = re.compile(r"^@[^:\s]{1,300}:")
+_AROUND_POINTS = re.compile(r"\s{1,9}\.\s{0,9}|\.\s{1,9}")
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
 _MENDED_BYTES = 256 * 1024
 _PEOPLE_HEADERS = ("from", "to", "cc", "bcc")
@@ -253,15 +255,24 @@ def _people(values: Sequence[str], addresses: Sequence[PyAddress] = ()) -> list[
         except (ParseError, ValueError):
             addresses = ()
     people = [
-        Correspondent(unfolded(address.display_name or ""), unfolded(address.address))
+        Correspondent(unfolded(address.display_name or ""), _without_route(unfolded(address.address)))
         for address in addresses[:MAX_PEOPLE]
     ]
+    if any(" " in person.address and person.address.count("@") > 1 for person in people):
+        people = _loose_people(plain)
     return _named(people or _loose_people(plain), values) or [
         _local(text)
         for text, bare in zip(map(unfolded, values), plain, strict=True)
         # A group that has no members has a name all the same.
         if text and not bare.replace(" ", "").endswith(":;")
     ]
+
+
+def _without_route(address: str) -> str:
+    """Leave out the hosts that an old address passes, spaces around its points, and commas before it."""
+    if address[:1] not in {"@", ","} and " " not in address:
+        return address
+    return _ROUTE.sub("", _AROUND_POINTS.sub(".", address.lstrip(", ")))
 
 
 def _without_comments(value: str) -> str:

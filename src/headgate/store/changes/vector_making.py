@@ -71,13 +71,29 @@ class Portion:
         return self.before is None or self.before[:2] != self.after[:2]
 
 
+class _Waiting(NamedTuple):
+    """A shelf with texts whose vectors are to be made, and how many of its newest records in a row wait."""
+
+    newest_count: int
+    sid: int
+    shelf: Shelf
+    before: ShelfState | None
+    wanted: ShelfState
+    total: int
+
+
 def model_key(identity: ModelIdentity) -> str:
     """Name a model as the store notes it."""
     return f"{identity.name} {identity.digest} {identity.dimensions}"
 
 
 def next_portion(database: Database, catalog: Catalog, model: str) -> Portion | None:
-    """Find texts whose vectors are to be made; None if all are made."""
+    """Find texts whose vectors are to be made; None if all are made.
+
+    Those that changed come first, then the shelf of whose newest records the fewest wait: a message of today does not
+    wait for the mail of years.
+    """
+    waiting: list[_Waiting] = []
     for sid, total, *state in database.all(database.sql["vector_shelves"]):
         shelf = catalog.by_sid.get(sid)
         if shelf is None or not (fids := shelf.stream.with_vectors):
@@ -85,13 +101,17 @@ def next_portion(database: Database, catalog: Catalog, model: str) -> Portion | 
         wanted = ShelfState(model, fids_key(fids.values()))
         known = None if state[0] is None else ShelfState(*state)
         if known is None or known[:2] != wanted[:2]:
-            return _new_texts(database, shelf, known, wanted, total)
+            waiting.append(_Waiting(total, sid, shelf, known, wanted, total))
+            continue
         stale = database.all(database.sql["stale_texts"], (*shelf_rows(sid), RECORDS_AT_ONCE))
         if stale:
             return Portion(sid, known, known, list(_stale_texts(database, shelf, stale)))
-        if known.made.missing(total):
-            return _new_texts(database, shelf, known, known, total)
-    return None
+        if missing := known.made.missing(total):
+            waiting.append(_Waiting(missing[-1].size, sid, shelf, known, known, total))
+    if not waiting:
+        return None
+    _, _, shelf, known, wanted, total = min(waiting, key=lambda wait: wait[:2])
+    return _new_texts(database, shelf, known, wanted, total)
 
 
 def pending_records(database: Database, catalog: Catalog, model: str) -> int:
@@ -102,7 +122,7 @@ def pending_records(database: Database, catalog: Catalog, model: str) -> int:
         if shelf is not None and (fids := shelf.stream.with_vectors):
             is_current = state[:2] == [model, fids_key(fids.values())]
             made = MadeVectors.read(*state[2:]) if is_current else MadeVectors()
-            pending += sum(missing.last - missing.first + 1 for missing in made.missing(total))
+            pending += sum(missing.size for missing in made.missing(total))
     return pending
 
 

@@ -14,6 +14,11 @@ class NumberRange(NamedTuple):
     first: int
     last: int
 
+    @property
+    def size(self) -> int:
+        """How many numbers they are."""
+        return self.last - self.first + 1
+
 
 class MadeVectors(NamedTuple):
     """Up to which number vectors are made, and the gaps below it, the oldest first."""
