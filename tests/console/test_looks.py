@@ -82,7 +82,7 @@ class Gallery:
                 await self.page.emulate_media(color_scheme=scheme)
                 await self.page.set_viewport_size({"width": width, "height": height})
                 if is_judged:
-                    found = await _findings(self.page)
+                    found = await findings(self.page)
                     assert not found, f"{name} {scheme} {width}: " + "\n".join(found)
                 if PICTURES:
                     await self._picture(f"{name}-{width}-{scheme}", width, height)
@@ -124,7 +124,7 @@ async def gallery(place: Path) -> AsyncIterator[Gallery]:
             await chromium.close()
 
 
-async def _findings(page: Page) -> list[str]:
+async def findings(page: Page) -> list[str]:
     if not await page.evaluate("'axe' in window"):
         await page.evaluate(AXE.read_text())
     report = await page.evaluate("axe.run({resultTypes: ['violations']})")

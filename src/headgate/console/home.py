@@ -13,6 +13,7 @@ from headgate.console.formatting import counted, day
 from headgate.console.lines import source_names
 from headgate.console.pages import Frame, OwnerRequest, View, page
 from headgate.console.records import connection_cards
+from headgate.console.uploads import latest_imports
 from headgate.model.instants import DAY_US
 from headgate.tasks import Trouble
 from headgate.web.replies import HttpReply
@@ -50,6 +51,7 @@ async def show(console: Services, request: OwnerRequest) -> HttpReply:
         latest=by_day(log.reads)[:_LATEST],
         weeks=by_week(log.reads, now),
         is_whole=log.before is None,
+        imports=[known for known in latest_imports(console) if known.is_running],
         names=names,
         sources=await source_names(console),
         has_clients=bool(clients),

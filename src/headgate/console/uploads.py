@@ -34,7 +34,7 @@ _ENDED = {
 }
 #: What a page of adding data shows before there is a file.
 _FIRST_STEP = {
-    "upload_id": "", "file_name": "", "found": (), "unknown": (), "is_done": False, "problem": "", "running": None
+    "upload_id": "", "file_name": "", "found": (), "unknown": (), "is_done": False, "problem": "", "running": None, "imports": ()
 }  # fmt: skip
 _COLUMNS_SHOWN = 6
 _ROWS_SHOWN = 3
@@ -42,9 +42,29 @@ _CELL_CHARS = 60
 _TOP_CHARS = 100
 
 
-async def show(_console: Services, request: OwnerRequest) -> HttpReply:
-    """Ask for a file."""
-    return _page(request)
+async def show(console: Services, request: OwnerRequest) -> HttpReply:
+    """Ask for a file, and list the imports of the last day."""
+    return _page(request, imports=latest_imports(console))
+
+
+def latest_imports(console: Services) -> tuple[View, ...]:
+    """Describe the imports of the last day: how far those that run are, and what came of the others."""
+    return tuple(
+        View(
+            file_name=note["file_name"],
+            path=f"{_PATH}/{note['import_id']}/progress",
+            status=note["status"],
+            is_running=note["status"] not in _ENDED,
+            percent=_percent(note),
+            records=note["rows"],
+            rejects=note["rejects"],
+        )
+        for note in console.uploads.latest()
+    )
+
+
+def _percent(note: Mapping[str, Any]) -> int:
+    return 100 * note["done_bytes"] // max(note["total_bytes"], 1)
 
 
 async def upload(console: Services, request: OwnerRequest) -> HttpReply:
@@ -117,9 +137,7 @@ async def progress(console: Services, request: OwnerRequest) -> HttpReply:
         unknown=tuple(summary(body["unknown_files"])),
         is_done=body["status"] == "done",
         problem=error.get("message", "") or ended or "",
-        running=None
-        if ended is not None
-        else View(done_bytes=body["done_bytes"], total_bytes=body["total_bytes"], records=body["rows"]),
+        running=None if ended is not None else View(percent=_percent(body), records=body["rows"]),
     )
     if request.is_partial:
         return part("progress.html", request, view)

@@ -35,6 +35,8 @@ from headgate.tasks import Supervisor, stop
 if TYPE_CHECKING:
     from headgate.store.engines.store import Store
 
+#: How an import is called from its start on.
+_BEGUN = frozenset({"reading", "importing", "done", "failed", "interrupted"})
 _DIRECTORY = "imports"
 #: The loops, as the owner's pages call them.
 _LOOP = "imports"
@@ -131,6 +133,12 @@ class Uploads:
         if note is None:
             raise NotFound("There is no such import.", param="import_id")
         return msgspec.json.decode(note)
+
+    def latest(self) -> list[Any]:
+        """Return how far the imports of the last day are, or what became of them; the newest first."""
+        notes = sorted(self._path.glob("*.json"), key=lambda path: -_changed_at(path, if_gone=0))
+        documents = (msgspec.json.decode(note) for path in notes if (note := read_private(path)) is not None)
+        return [document for document in documents if document["status"] in _BEGUN]
 
     @asynccontextmanager
     async def cleaning(self) -> AsyncGenerator[None]:

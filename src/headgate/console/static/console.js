@@ -1,6 +1,17 @@
 // Copy buttons, dropped files, newer entries of the log, and the current entry of the navigation on a narrow screen.
 // Everything else works without this file, and files can be chosen without it.
-document.querySelector(".side nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+const current = document.querySelector(".side nav [aria-current]");
+// Not scrollIntoView: that moves where the first Tab goes, past the link that skips the menu.
+if (current) current.parentElement.scrollLeft = current.offsetLeft - current.parentElement.offsetLeft - 40;
+
+// "/" goes to the search, from everywhere but where a person types.
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.target.closest("input, textarea, select, [contenteditable]")) return;
+  event.preventDefault();
+  const search = document.getElementById("q");
+  if (search) search.focus(); else location.assign("/console/search");
+});
 
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("[data-copy]");
