@@ -249,7 +249,7 @@ def test_what_cannot_be_read_stops_no_other_file_and_the_command_ends_with_65(tm
         timeout=WAIT_SECONDS,
     )
     assert (done.returncode, "contacts: 3 new" in done.stdout) == (65, True), done.stderr
-    assert "private (Permission denied), private.vcf (Permission denied)" in done.stderr
+    assert "private and 1 more (Permission denied)" in done.stderr
     assert "later.zip (an archive in a directory; import it by its own path)" in done.stderr
 
 
