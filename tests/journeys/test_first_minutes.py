@@ -69,7 +69,9 @@ def test_a_newcomer_gets_a_right_answer_from_an_agent(tmp_path: Path, figure: Ca
         seconds = time.monotonic() - begun
 
         page.get_by_role("link", name="Activity", exact=True).click()
-        expect(page.get_by_text("read 6 records (4 of transactions, 2 of messages)")).to_be_visible()
+        expect(
+            page.get_by_text("read 3 records: 2 transactions of Bank statements, 1 message of Mail")
+        ).to_be_visible()
         assert "claude-code" in run(tmp_path, "audit", "list").out
         run(tmp_path, "grants", "revoke", "claude-code")
         refused = httpx2.post(entry["url"], headers=entry["headers"], json={}, trust_env=False)

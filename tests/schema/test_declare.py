@@ -377,7 +377,7 @@ def test_a_stream_of_days_has_no_zone_whatever_is_declared():
         (EVENTS, "as written, with offsets"),
         (chat.MESSAGES, "as written, zone unknown"),
         (ledger.MONEY_STREAMS[1], "days, without a zone"),
-        (health.HEALTH.streams[0], "UTC"),
+        (health.HEALTH.streams[0], "as written, with offsets"),
     ],
 )
 def test_a_built_in_source_says_what_it_knows_of_its_times(spec: StreamSpec, times: str):
