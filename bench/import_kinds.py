@@ -104,8 +104,9 @@ def _parse_database(path: Path) -> int:
 def _make_workbook(rows: int, place: Path) -> Path:
     from openpyxl import Workbook  # noqa: PLC0415 - slow to import
 
-    book = Workbook(write_only=True)
-    sheet = book.create_sheet("things")
+    # Not write_only: that leaves out the size of the sheet, which every spreadsheet program writes.
+    book = Workbook()
+    sheet: Any = book.active
     for row in (_COLUMNS, *map(_table_row, range(rows))):
         sheet.append(list(row))
     book.save(place / "bench.xlsx")

@@ -86,7 +86,7 @@ FILES: Mapping[str, Mapping[str, bytes | str]] = {
     "tables": {
         "people.csv": TABLE,
         "planks.ods": ods(ods_row("id", "length") + "".join(ods_row(n, n * 2.5) for n in range(1, 9))),
-        "nested.json": '{"version": 1, "planks": [{"id": 1, "name": "oak"}, {"id": 2, "name": "elm"}], "nails": [{"n": 1}]}',
+        "nested.json": '{"version": 1, "planks": [{"id": 1, "name": "oak"}, {"id": 2, "name": "elm"}], "nails": [{"id": 1, "n": 3}]}',
     },
 }
 #: The tests that compare what is read with values written by hand or by another program.
