@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 
+import pytest
 from hypothesis import given, settings, strategies as st
 
 from headgate.sources.contacts import CONTACTS
@@ -88,6 +89,16 @@ def test_a_person_of_an_organisation_is_a_person_and_the_organisation_is_none():
         rows_of(CONTACTS, {"a.vcf": card.format(name)})["contacts"][0]["kind"] for name in ("Ada", "Mill")
     ]
     assert kinds == ["person", "organisation"]
+
+
+@pytest.mark.parametrize(
+    ("written", "note"),
+    [(r"one\r\ntwo", "one\ntwo"), (r"one\ntwo", "one\ntwo"), (r"C:\\r\nx", "C:\\r\nx"), (r"a\rb", "arb")],
+)
+def test_the_line_breaks_of_a_note_are_read_as_programs_write_them(written: str, note: str):
+    card = f"BEGIN:VCARD\nVERSION:4.0\nFN:Ada\nNOTE:{written}\nEND:VCARD\n"
+    (row,) = rows_of(CONTACTS, {"a.vcf": card})["contacts"]
+    assert row["notes"] == note
 
 
 def test_a_photo_whose_comma_is_escaped_is_read():

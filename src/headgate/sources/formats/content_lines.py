@@ -26,7 +26,8 @@ _NAME = re.compile(r"(?:([A-Za-z0-9_-]+)\.)?([A-Za-z0-9_-]+)")
 _PARAMETER = re.compile(r';\s*([A-Za-z0-9_-]+)(?:=((?:"[^"]*"|[^";:,]*)(?:,(?:"[^"]*"|[^";:,]*))*))?')
 _PARAMETER_VALUE = re.compile(r'"([^"]*)"|([^",]+)')
 _CARET = {"^n": "\n", "^'": '"', "^^": "^"}
-_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+#: Some programs write a line break as two.
+_ESCAPED = re.compile(r"\\(r\\n|.)", re.DOTALL)
 # Both match at every place, so that a hostile value cannot make them try again.
 _PART = re.compile(r"((?:[^;\\]+|\\.?)*)(;|\Z)", re.DOTALL)
 _ITEM = re.compile(r"((?:[^,\\]+|\\.?)*)(,|\Z)", re.DOTALL)
@@ -137,7 +138,7 @@ def unescaped(value: str) -> str:
 
 
 def _escape(match: re.Match[str]) -> str:
-    return "\n" if match.group(1) in "nN" else match.group(1)
+    return "\n" if match.group(1) in {"n", "N", r"r\n"} else match.group(1)
 
 
 def _split(pattern: re.Pattern[str], value: str) -> Iterator[str]:
