@@ -96,8 +96,9 @@ def test_the_changelog_speaks_of_this_version_or_of_what_comes_next():
     assert "## Unreleased" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
-def test_the_start_of_the_readme_is_two_commands():
-    start = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Start")[2]
-    first_block = re.search(r"```sh\n(.*?)```", start, re.DOTALL)
+@pytest.mark.parametrize(("title", "command"), [("Start", "make run\n"), ("Develop", "make test\n")])
+def test_one_command_each_starts_and_tests_it(title: str, command: str):
+    section = (ROOT / "README.md").read_text(encoding="utf-8").partition(f"## {title}\n")[2]
+    first_block = re.search(r"```sh\n(.*?)```", section, re.DOTALL)
     assert first_block is not None
-    assert first_block.group(1) == "make run\nmake test\n"
+    assert first_block.group(1) == command
