@@ -291,10 +291,10 @@ class Services:
             gateway_entries(self.settings),
             server_importer(pins),
             __version__,
-            pins.stamp,
-            self.supervisor,
-            StoredCalls(self.home.calls, lambda: self.clock() / 1_000_000),
-            self._log_call,
+            pins_stamp=pins.stamp,
+            supervisor=self.supervisor,
+            calls=StoredCalls(self.home.calls, lambda: self.clock() / 1_000_000),
+            note=self._log_call,
         )
 
     def _log_call(self, call: NotedCall) -> None:

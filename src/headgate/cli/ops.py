@@ -238,10 +238,10 @@ def check(
     states = {
         state.name: state for state in asyncio.run(_states(context, {server for _, server, _ in wanted}))
     }
-    found = [(name, *_judged(states.get(server), tool)) for name, server, tool in wanted]
-    document = [{"name": name, "state": words, "exit_code": code} for name, code, words in found]
-    put({"checked": document}, table([(name, words) for name, _, words in found]), as_json=as_json)
-    raise typer.Exit(max(code for _, code, _ in found))
+    judged = [(name, *_judged(states.get(server), tool)) for name, server, tool in wanted]
+    document = [{"name": name, "state": words, "exit_code": code} for name, code, words in judged]
+    put({"checked": document}, table([(name, words) for name, _, words in judged]), as_json=as_json)
+    raise typer.Exit(max(code for _, code, _ in judged))
 
 
 def _named(name: str) -> tuple[str, str | None]:

@@ -1,13 +1,12 @@
 """Discovery for outside callers: the operations a caller may use, and nothing about any other.
 
-``visible_specs`` is the only source of list, schema and search, so none of them can show what another hides.
+``visible_specs`` is the only source of list, schema and search (see ``finding``), so none of them can show what another hides.
 ``services/list`` and ``services/schema`` are the same as operations, for callers that know nothing else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from headgate.operations.dispatch import not_found
@@ -21,17 +20,6 @@ from headgate.operations.spec import (
     parse_operation_id,
     refusal,
 )
-
-SEARCH_LIMIT = 25
-MAX_SEARCH_LIMIT = 100
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A page of a search, and where the next one starts."""
-
-    specs: tuple[OperationSpec, ...]
-    next_offset: int | None
 
 
 def visible_specs(
@@ -59,31 +47,8 @@ def find_visible(
     raise not_found(operation_id)
 
 
-def search(
-    registrations: Iterable[HandlerRegistration],
-    identity: Identity | None,
-    query: str = "",
-    *,
-    limit: int = SEARCH_LIMIT,
-    offset: int = 0,
-) -> Found:
-    """Find the callable operations that have every word of the query, in the order of their ids."""
-    words = query.casefold().split()
-    matching = sorted(
-        (spec for spec in visible_specs(registrations, identity) if _has_words(spec, words)),
-        key=lambda spec: spec.id,
-    )
-    end = offset + max(1, min(limit, MAX_SEARCH_LIMIT))
-    return Found(tuple(matching[offset:end]), end if end < len(matching) else None)
-
-
-def _has_words(spec: OperationSpec, words: list[str]) -> bool:
-    text = " ".join([spec.id, spec.title or "", spec.description, *spec.tags]).casefold()
-    return all(word in text for word in words)
-
-
 def summary(spec: OperationSpec) -> dict[str, Any]:
-    """Return the short description that list and search show."""
+    """Return the short description that a list shows."""
     wire = {
         "id": spec.id,
         "namespace": spec.namespace,

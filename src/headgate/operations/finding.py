@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from headgate.operations.signatures import parameter_names
 from headgate.operations.spec import OperationKey, OperationSpec
-from headgate.store.format.languages import DEFAULT_LANGUAGE, question_words, stemmer
+from headgate.store.format.languages import DEFAULT_LANGUAGE, STOP_WORDS, stemmer
 from headgate.words import words_of
 
 #: How much a word counts in each field.
@@ -26,11 +26,13 @@ _BEGINNING_CHARS = 3
 _REST_CHARS = 4000
 _LEAD_CHARS = 200
 _PARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-#: Words of tasks that say nothing about what is looked for, beside the stop words of the language.
-_EMPTY_WORDS = frozenset(
-    {"get", "let", "like", "make", "need", "our", "please", "some", "tool", "use", "using", "want"}
-)
+#: Words of tasks that say nothing about what is looked for. English alone: "door" and "die" are stop words elsewhere.
+_EMPTY_WORDS = STOP_WORDS[DEFAULT_LANGUAGE] | {
+    "get", "let", "like", "make", "need", "our", "please", "some", "tool", "use", "using", "want"
+}  # fmt: skip
 _STEM_CHARS = 3
+#: A task has few words; each is compared with every word of every operation.
+_MOST_TERMS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +116,8 @@ def _words(text: str) -> list[str]:
 
 def _terms(query: str) -> list[str]:
     words = _words(query)
-    empty = question_words(words) | _EMPTY_WORDS
-    telling = [word for word in words if word not in empty] or words
-    return list(dict.fromkeys(map(stem, telling)))
+    telling = [word for word in words if word not in _EMPTY_WORDS] or words
+    return list(dict.fromkeys(map(stem, telling)))[:_MOST_TERMS]
 
 
 def stem(word: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 from contextlib import suppress
@@ -180,6 +181,25 @@ async def test_the_calls_of_the_last_hour_are_listed_with_how_they_ended(tmp_pat
     unknown = (await asked(gateway, "read", answer=lost)).structured["error"]
     assert unknown["details"] == {"maybe_executed": True}
     assert (await asked(gateway, "read", BERT)).content[0]["text"] == "You called nothing in the last hour."
+
+
+async def test_a_call_whose_caller_went_away_is_known_as_one_that_may_have_run():
+    begun = asyncio.Event()
+
+    async def wait(_value, _context):
+        begun.set()
+        await asyncio.Event().wait()
+
+    gateway = Gateway(registry(operation(wait, "wait")))
+    call = asyncio.create_task(asked(gateway, "call", operation="ns/wait"))
+    await begun.wait()
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    (line,) = (await asked(gateway, "read")).content[0]["text"].splitlines()
+    handle = line.split('"')[1]
+    error = (await asked(gateway, "read", answer=handle)).structured["error"]
+    assert (error["code"], error["details"]) == ("ABORTED", {"maybe_executed": True})
 
 
 async def test_a_call_that_cannot_be_noted_is_not_sent(tmp_path):

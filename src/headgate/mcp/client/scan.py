@@ -83,11 +83,11 @@ def blocking(findings: Iterable[ToolFinding]) -> ToolFinding | None:
 def scan(definitions: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[ToolFinding, ...]]:
     """Look through the tools of one server; only those with findings are returned."""
     drawn = _alike(definitions)
-    found = {
+    by_tool = {
         name: (*drawn.get(name, ()), *_of_tool(definition, definitions.keys()))
         for name, definition in definitions.items()
     }
-    return {name: findings for name, findings in found.items() if findings}
+    return {name: findings for name, findings in by_tool.items() if findings}
 
 
 def _alike(names: Iterable[str]) -> dict[str, tuple[ToolFinding, ...]]:

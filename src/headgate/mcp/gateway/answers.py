@@ -133,7 +133,7 @@ class Gateway:
             raise CallError(
                 "RESOURCE_LIMIT", "The call cannot be noted in the log, so it was not sent."
             ) from error
-        call = StoredCall(spec.id, self.calls.clock(), "ABORTED", error=shown_error(CallError("ABORTED")))
+        call = StoredCall(spec.id, self.calls.clock(), "ABORTED", error=shown_error(_ended_early()))
         try:
             call = await self._executed(spec, value, identity, timeout_seconds)
         finally:
@@ -160,6 +160,15 @@ class Gateway:
             if error.code == "INVALID_INPUT":
                 more = _how_to_call(spec)
             return StoredCall(spec.id, now, error.code, error={**shown_error(error), **more})
+
+
+def _ended_early() -> CallError:
+    """Build the error of a call whose caller went away before the answer came."""
+    return CallError(
+        "ABORTED",
+        "The call was ended before its answer came: it may have run.",
+        details={"maybe_executed": True},
+    )
 
 
 def _stored(spec: OperationSpec, envelope: ResponseEnvelope, now: float) -> StoredCall:
@@ -201,7 +210,10 @@ async def _search(gateway: Gateway, arguments: dict[str, Any], identity: Identit
     cursor: str = arguments.get("cursor", "0")
     if not (cursor.isascii() and cursor.isdecimal() and len(cursor) < _CURSOR_CHARS):
         raise CallError("INVALID_INPUT", "The cursor is not one of this tool.")
-    ranked = gateway.finder.rank(gateway.visible(identity), arguments.get("query", ""))
+    # The descriptions are of other servers and may be long: not on the event loop.
+    ranked = await asyncio.to_thread(
+        gateway.finder.rank, gateway.visible(identity), arguments.get("query", "")
+    )
     start, end = int(cursor), int(cursor) + arguments.get("limit", SEARCH_LIMIT)
     page = ranked[start:end]
     document: dict[str, Any] = {"operations": [_listed(spec) for spec in page], "total": len(ranked)}
@@ -243,7 +255,7 @@ async def _call(gateway: Gateway, arguments: dict[str, Any], identity: Identity 
     handle, call = await gateway.run(
         arguments["operation"], arguments.get("input"), identity, DEFAULT_TIMEOUT_SECONDS
     )
-    return _shown(call, handle)
+    return await asyncio.to_thread(_shown, call, handle)
 
 
 def _shown(call: StoredCall, handle: str) -> ToolResult:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -63,8 +64,9 @@ async def read_stored(
     if "uri" in arguments:
         return await _linked(calls, caller, call, arguments["uri"], read_link)
     if len(arguments) == 1:
-        return shown(call, handle)
-    return part_of(document_of(call), handle, arguments)
+        return await asyncio.to_thread(shown, call, handle)
+    # An answer has up to 8 MB.
+    return await asyncio.to_thread(lambda: part_of(document_of(call), handle, arguments))
 
 
 def _no_answer(seconds: float) -> CallError:

@@ -48,11 +48,10 @@ def text(words: str) -> ToolResult:
     return ToolResult(None, [{"type": "text", "text": words}])
 
 
-def failed(error: CallError, blocks: Sequence[Mapping[str, Any]] = (), **more: Any) -> ToolResult:
-    """Turn an error into a result; the content blocks of a remote tool are passed on unchanged."""
-    structured = {"error": {**shown_error(error), **more}}
-    fitting = blocks if _text_bytes(blocks) <= ANSWER_BYTES and _media_bytes(blocks) <= MEDIA_BYTES else ()
-    return ToolResult(structured, fitting or mirror(structured), is_error=True)
+def failed(error: CallError) -> ToolResult:
+    """Turn an error into a result."""
+    structured = {"error": shown_error(error)}
+    return ToolResult(structured, mirror(structured), is_error=True)
 
 
 def shown_error(error: CallError) -> dict[str, Any]:
