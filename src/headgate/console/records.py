@@ -21,7 +21,6 @@ _PAGE = 25
 _TITLE_CHARS = 160
 _SHORT_CHARS = 120
 _READERS_SHOWN = 50
-_MOST_FILTERS = 3
 _INLINE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 

@@ -16,7 +16,6 @@ from headgate.model.plan import PagePlan
 from headgate.model.query import Count
 from headgate.model.wire import LineBody
 from headgate.policy.allowance import StreamScope, allow
-from headgate.policy.choose import on_connection
 from headgate.policy.resolve import Terms
 from headgate.reading.home import ReadableHome
 from headgate.text.line import line_body
@@ -133,14 +132,6 @@ def _whole(terms: Terms) -> Grant:
         streams=streams,
         issued_at=0,
     )
-
-
-async def stream_line(
-    services: ReadableHome, access: Access, stream: StreamName, connection_id: ConnectionId
-) -> LineFields:
-    """Return which fields say in one line what a record of a stream is."""
-    scopes = on_connection((await services.decisions(access)).allowance.scopes, connection_id)
-    return next((scope.declaration.line for scope in scopes if scope.stream == stream), LineFields())
 
 
 #: The first and the last time, in microseconds since 1970.
